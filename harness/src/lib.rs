@@ -1,0 +1,1 @@
+//! The harness: builds, verifies, loads and compares the services of this repository.

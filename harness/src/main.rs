@@ -1,0 +1,3 @@
+//! The `harness` command: parses the command line and dispatches.
+
+fn main() {}
