@@ -1,1 +1,3 @@
 //! The harness: builds, verifies, loads and compares the services of this repository.
+
+pub mod users;
