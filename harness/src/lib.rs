@@ -1,3 +1,7 @@
 //! The harness: builds, verifies, loads and compares the services of this repository.
 
+pub mod manifest;
+pub mod scenario;
+pub mod selection;
+pub mod toml_file;
 pub mod users;
