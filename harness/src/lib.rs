@@ -1,5 +1,6 @@
 //! The harness: builds, verifies, loads and compares the services of this repository.
 
+pub mod contract;
 pub mod manifest;
 pub mod scenario;
 pub mod selection;
