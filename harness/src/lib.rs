@@ -1,7 +1,9 @@
 //! The harness: builds, verifies, loads and compares the services of this repository.
 
 pub mod contract;
+pub mod host;
 pub mod manifest;
+pub mod process;
 pub mod scenario;
 pub mod selection;
 pub mod toml_file;
