@@ -2,6 +2,7 @@
 
 pub mod contract;
 pub mod host;
+pub mod load;
 pub mod manifest;
 pub mod process;
 pub mod scenario;

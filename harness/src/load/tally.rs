@@ -1,0 +1,187 @@
+//! What became of the requests: counts of every outcome and histograms of latency.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+/// Longest latency that a histogram can hold.
+pub const MAX_LATENCY_NS: u64 = 60_000_000_000;
+/// Offending answers kept as they came.
+const KEPT_OFFENDERS: usize = 3;
+/// Characters kept of one.
+const KEPT_OFFENDER_CHARS: usize = 500;
+
+/// Why a request failed. Each request ends as exactly one of these, or well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// A complete answer with another status than the expected one.
+    WrongStatus(u16),
+    /// The right status with a wrong body.
+    WrongBody,
+    /// No answer that could be parsed.
+    ProtocolError,
+    /// The connection closed before any byte of the answer.
+    StaleClose,
+    /// The connection closed in the middle of the answer.
+    Truncated,
+    /// No complete answer within the time-out.
+    TimedOut,
+    /// Not answered when the measurement ended.
+    Unfinished,
+}
+
+/// Outcomes of requests. Each request ends as exactly one, so `sent` is the sum of the others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    /// Writing began.
+    pub sent: u64,
+    /// Complete, right answer.
+    pub ok: u64,
+    /// Complete answer, wrong status.
+    pub wrong_status: u64,
+    /// Right status, wrong body.
+    pub wrong_body: u64,
+    /// No parseable answer.
+    pub protocol_error: u64,
+    /// Closed before any byte of the answer.
+    pub stale_close: u64,
+    /// Closed within the answer.
+    pub truncated: u64,
+    /// No complete answer in time.
+    pub timed_out: u64,
+    /// Open when the measurement ended.
+    pub unfinished: u64,
+}
+
+/// Counts and histograms of one member under one condition.
+#[derive(Debug, Clone)]
+pub struct Tally {
+    /// Outcomes.
+    pub counts: Counts,
+    /// Statuses other than the expected one; their sum is `counts.wrong_status`.
+    pub wrong_status_by_code: BTreeMap<u16, u64>,
+    /// Connections that the service closed after a complete answer.
+    pub server_closes: u64,
+    /// Connections opened anew.
+    pub reconnects: u64,
+    /// Latency of right answers to requests sent within a window, ns.
+    pub latency: Histogram<u64>,
+    /// Latency of failed requests, ns, whenever they were sent.
+    pub failed_latency: Histogram<u64>,
+    /// Latencies that `latency` could not hold; their exact size is in `max_ns`.
+    pub out_of_range: u64,
+    /// Exact longest latency in `latency` or out of its range, ns; 0 when there is none.
+    pub max_ns: u64,
+    /// The first answers that were wrong, escaped and cut.
+    pub offenders: Vec<String>,
+}
+
+impl Counts {
+    /// Requests that did not end well.
+    pub fn failures(&self) -> u64 {
+        self.wrong_status
+            + self.wrong_body
+            + self.protocol_error
+            + self.stale_close
+            + self.truncated
+            + self.timed_out
+            + self.unfinished
+    }
+
+    /// Every request ended as exactly one outcome.
+    pub fn is_conserved(&self) -> bool {
+        self.sent == self.ok + self.failures()
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.ok += other.ok;
+        self.wrong_status += other.wrong_status;
+        self.wrong_body += other.wrong_body;
+        self.protocol_error += other.protocol_error;
+        self.stale_close += other.stale_close;
+        self.truncated += other.truncated;
+        self.timed_out += other.timed_out;
+        self.unfinished += other.unfinished;
+    }
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self {
+            counts: Counts::default(),
+            wrong_status_by_code: BTreeMap::new(),
+            server_closes: 0,
+            reconnects: 0,
+            latency: histogram(),
+            failed_latency: histogram(),
+            out_of_range: 0,
+            max_ns: 0,
+            offenders: Vec::new(),
+        }
+    }
+}
+
+/// 1 ns to 60 s with three significant digits.
+pub fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, MAX_LATENCY_NS, 3)
+        .unwrap_or_else(|e| unreachable!("the bounds are constants: {e}"))
+}
+
+impl Tally {
+    /// A right answer. `measured`: its request was sent within a window.
+    pub fn succeed(&mut self, latency_ns: u64, measured: bool) {
+        self.counts.ok += 1;
+        if measured {
+            if self.latency.record(latency_ns).is_err() {
+                self.out_of_range += 1;
+            }
+            self.max_ns = self.max_ns.max(latency_ns);
+        }
+    }
+
+    /// A failed request; `offender` are the bytes that came, where some did.
+    pub fn fail(&mut self, failure: Failure, latency_ns: u64, offender: &[u8]) {
+        let counts = &mut self.counts;
+        match failure {
+            Failure::WrongStatus(status) => {
+                counts.wrong_status += 1;
+                *self.wrong_status_by_code.entry(status).or_default() += 1;
+            }
+            Failure::WrongBody => counts.wrong_body += 1,
+            Failure::ProtocolError => counts.protocol_error += 1,
+            Failure::StaleClose => counts.stale_close += 1,
+            Failure::Truncated => counts.truncated += 1,
+            Failure::TimedOut => counts.timed_out += 1,
+            Failure::Unfinished => counts.unfinished += 1,
+        }
+        // Out of range here means a time-out of more than a minute: its count stands above.
+        let _ = self.failed_latency.record(latency_ns);
+        if !offender.is_empty() && self.offenders.len() < KEPT_OFFENDERS {
+            let text = String::from_utf8_lossy(offender);
+            let text = text.escape_debug().take(KEPT_OFFENDER_CHARS).collect();
+            self.offenders.push(text);
+        }
+    }
+
+    /// Adds what another thread counted.
+    pub fn merge(&mut self, other: &Tally) {
+        self.counts += other.counts;
+        for (status, n) in &other.wrong_status_by_code {
+            *self.wrong_status_by_code.entry(*status).or_default() += n;
+        }
+        self.server_closes += other.server_closes;
+        self.reconnects += other.reconnects;
+        let same_bounds = "histograms of one kind have the same bounds";
+        self.latency.add(&other.latency).expect(same_bounds);
+        self.failed_latency.add(&other.failed_latency).expect(same_bounds);
+        self.out_of_range += other.out_of_range;
+        self.max_ns = self.max_ns.max(other.max_ns);
+        let room = KEPT_OFFENDERS - self.offenders.len();
+        self.offenders.extend(other.offenders.iter().take(room).cloned());
+    }
+}
