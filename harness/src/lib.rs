@@ -1,11 +1,26 @@
 //! The harness: builds, verifies, loads and compares the services of this repository.
+//!
+//! A tour, from the bottom up: [`manifest`] and [`scenario`] turn TOML into types;
+//! [`plan`] says what is measured in which order; [`host`] knows the machine; [`process`]
+//! starts and ends services; [`load`] is the load engine; `contract` proves that services
+//! answer alike; [`experiment`] runs a plan; [`record`] keeps what it yields; [`results`]
+//! computes what follows, with [`stats`]; [`report`] shows it. [`cmd`] has a small file
+//! for each subcommand, [`cli`] the command line.
 
+pub mod cli;
+pub mod cmd;
 pub mod contract;
+pub mod experiment;
 pub mod host;
 pub mod load;
 pub mod manifest;
+pub mod plan;
 pub mod process;
+pub mod record;
+pub mod report;
+pub mod results;
 pub mod scenario;
 pub mod selection;
+pub mod stats;
 pub mod toml_file;
 pub mod users;

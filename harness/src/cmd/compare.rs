@@ -1,0 +1,395 @@
+//! `harness compare`: the main job, from manifests to a table.
+
+use super::prepare::{self, Built, Prepared};
+use super::progress::Progress;
+use super::project::{Machinery, Project};
+use super::{Interrupted, Unsuccessful, Usage, print, print_json, say, verify};
+use crate::cli::{Compare, PresetName};
+use crate::contract;
+use crate::experiment::{self, Bench, Stopped, block, memory};
+use crate::host::layout::Layout;
+use crate::host::{affinity, facts, limits};
+use crate::manifest::Argv;
+use crate::plan::{Condition, Plan, Preset};
+use crate::process::command;
+use crate::record::folder::Entry;
+use crate::record::{
+    Benchmark, Event, Harness, Member, MemoryLoad, Results, Run, RunFolder, SCHEMA,
+};
+use crate::report::summary::summary;
+use crate::report::table::Format;
+use crate::results;
+use crate::scenario::{Request, Scenario};
+use crate::selection::{self, Chosen, Rows};
+use crate::toml_file::did_you_mean;
+use crate::users::User;
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub fn run(project: &Project, args: &Compare) -> anyhow::Result<()> {
+    let ask = Ask::parse(project, args)?;
+    let folder = RunFolder::create(&ask.out).map_err(|e| Usage(format!("{e:#}")))?;
+    let machinery = Machinery::start()?;
+    let prepared = prepare::build(ask.chosen.clone(), &machinery)?;
+    let prepared = verified(project, &ask, prepared, &machinery)?;
+    if prepared.built.is_empty() {
+        return Err(Unsuccessful("there is nothing to measure".to_owned()).into());
+    }
+    let failed = prepared.has_failures();
+    let benchmark = measure(project, &ask, prepared, &machinery, folder)?;
+    match args.output.format {
+        Format::Json => print_json(&benchmark.results)?,
+        format => print(&summary(&benchmark, format))?,
+    }
+    if machinery.interrupt.is_set() {
+        return Err(Interrupted.into());
+    }
+    if failed || benchmark.has_holes() {
+        return Err(
+            Unsuccessful("not everything could be measured; see the notes".to_owned()).into()
+        );
+    }
+    Ok(())
+}
+
+/// The command line, checked as far as it can be before anything is started.
+struct Ask {
+    chosen: Vec<Chosen>,
+    scenarios: Vec<Scenario>,
+    conditions: Vec<Condition>,
+    preset: Preset,
+    seed: u64,
+    layout: Layout,
+    users: Vec<User>,
+    out: PathBuf,
+}
+
+impl Ask {
+    fn parse(project: &Project, args: &Compare) -> anyhow::Result<Self> {
+        let preset = match args.preset {
+            PresetName::Smoke => Preset::smoke(),
+            PresetName::Quick => Preset::quick(),
+        };
+        if cfg!(debug_assertions) && preset.is_measurement() {
+            return Err(Usage(
+                "this is a debug build, whose generator is too slow to measure with; use \
+                 `cargo run --release -- compare …` (or --preset smoke)"
+                    .to_owned(),
+            )
+            .into());
+        }
+        let chosen =
+            selection::choose(&project.implementations()?, &args.only, &args.skip, Rows::Standard)
+                .map_err(Usage)?;
+        let scenarios = scenarios(project, &args.scenario)?;
+        let conditions = conditions(&scenarios, &args.concurrency)?;
+        let most = args.concurrency.iter().max().copied().unwrap_or_default();
+        // All members of a block hold their connections at the same time.
+        limits::ensure_descriptors((most * chosen.len()) as u64)
+            .map_err(|e| Usage(format!("--concurrency {most} × {} members: {e}", chosen.len())))?;
+        let allowed = affinity::allowed();
+        let layout = match &args.cpus {
+            Some(text) => {
+                Layout::parse(text, &allowed).map_err(|e| Usage(format!("--cpus {text}: {e}")))?
+            }
+            None => Layout::default_for(&allowed),
+        };
+        let out = args.out.clone().unwrap_or_else(|| {
+            let stamp = experiment::timestamp().replace(':', "-");
+            project.root.join("data/runs").join(format!("{stamp}-compare"))
+        });
+        Ok(Self {
+            chosen,
+            scenarios,
+            conditions,
+            preset,
+            seed: args.seed.unwrap_or_else(rand::random),
+            layout,
+            users: project.users()?,
+            out,
+        })
+    }
+}
+
+fn scenarios(project: &Project, names: &[String]) -> anyhow::Result<Vec<Scenario>> {
+    let known = project.scenarios()?;
+    let mut chosen: Vec<Scenario> = Vec::new();
+    for name in names {
+        let Some(scenario) = known.iter().find(|s| s.name == *name) else {
+            let all: Vec<&str> = known.iter().map(|s| s.name.as_str()).collect();
+            let near = did_you_mean(name, all.iter().copied());
+            let message = format!("unknown scenario `{name}`{near} (known: {})", all.join(", "));
+            return Err(Usage(message).into());
+        };
+        if !chosen.iter().any(|c| c.name == *name) {
+            chosen.push(scenario.clone());
+        }
+    }
+    Ok(chosen)
+}
+
+fn conditions(scenarios: &[Scenario], concurrency: &[usize]) -> anyhow::Result<Vec<Condition>> {
+    let mut levels: Vec<usize> = Vec::new();
+    for &n in concurrency {
+        if n == 0 {
+            return Err(
+                Usage("--concurrency 0: at least one connection is needed".to_owned()).into()
+            );
+        }
+        if !levels.contains(&n) {
+            levels.push(n);
+        }
+    }
+    Ok(levels
+        .iter()
+        .flat_map(|&n| scenarios.iter().map(move |s| Condition::closed(&s.name, n)))
+        .collect())
+}
+
+/// Leaves only what keeps the contract: a service that answers differently does other work.
+fn verified(
+    project: &Project,
+    ask: &Ask,
+    mut prepared: Prepared,
+    machinery: &Machinery,
+) -> anyhow::Result<Prepared> {
+    let contract = contract::load(&project.contract_dir())?;
+    say(&format!("verifying {} services", prepared.built.len()));
+    let all = prepare::verify(project, &contract, &prepared.built, &ask.users, ask.seed, machinery);
+    if machinery.interrupt.is_set() {
+        return Err(Interrupted.into());
+    }
+    for v in all {
+        if v.passed() {
+            continue;
+        }
+        say(&format!("{}left out: {} does not keep the contract", verify::failures(&v), v.label));
+        let message = match &v.report {
+            Ok(report) => {
+                format!("{} of {} checks of the contract failed", report.failed, report.total)
+            }
+            Err(error) => error.clone(),
+        };
+        prepared.built.retain(|b| b.subject.label() != v.label);
+        prepared.missing.push(Event {
+            kind: "unverified".to_owned(),
+            member: Some(v.label),
+            condition: None,
+            message: format!("left out: {message}"),
+        });
+    }
+    Ok(prepared)
+}
+
+fn measure(
+    project: &Project,
+    ask: &Ask,
+    prepared: Prepared,
+    machinery: &Machinery,
+    folder: RunFolder,
+) -> anyhow::Result<Benchmark> {
+    let plan = Plan {
+        seed: ask.seed,
+        preset: ask.preset.clone(),
+        members: prepared.built.iter().map(|b| b.subject.label()).collect(),
+        conditions: ask.conditions.clone(),
+    };
+    folder.write_plan(&plan)?;
+    let specs: Vec<_> = prepared
+        .built
+        .iter()
+        .map(|b| prepare::spec(project, &b.subject, &ask.layout.subject, &ask.users))
+        .collect();
+    let pool = |scenario: &str, seed: u64| -> Arc<[Request]> {
+        let all = ask.scenarios.iter().filter(|s| s.name == scenario);
+        all.flat_map(|s| s.pool(&ask.users, seed)).collect()
+    };
+    let pools: Vec<Arc<[Request]>> = (0..plan.conditions.len())
+        .map(|i| pool(&plan.conditions[i].scenario, plan.request_seed(i)))
+        .collect();
+    let memory_pools: Vec<Arc<[Request]>> =
+        ask.scenarios.iter().map(|s| pool(&s.name, plan.request_seed(0))).collect();
+    let bench = Bench {
+        plan: &plan,
+        specs: &specs,
+        pools: &pools,
+        layout: &ask.layout,
+        harness: &machinery.harness,
+        guard: &machinery.guard,
+        interrupt: &machinery.interrupt,
+    };
+    let mut session = Session {
+        benchmark: blank(project, ask, &prepared, machinery),
+        folder,
+        progress: Progress::new(
+            plan.block_duration() * u32::try_from(plan.preset.blocks)?
+                + plan.memory_duration() * u32::try_from(plan.memory().len())?,
+        ),
+    };
+    say(&format!(
+        "measuring {} under {} on CPUs {}, seed {}; results in {}",
+        plan.members.join(", "),
+        plan.conditions.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", "),
+        ask.layout,
+        ask.seed,
+        session.folder.path().display()
+    ));
+    // The generator and all that serves it stay off the subjects' CPUs.
+    affinity::pin(&ask.layout.load)?;
+    let outcome = session.blocks(&bench).and_then(|()| session.memory(&bench, &memory_pools));
+    session.finish(outcome)
+}
+
+/// A run under way: what it has yielded so far, and where that is kept.
+struct Session {
+    benchmark: Benchmark,
+    folder: RunFolder,
+    progress: Progress,
+}
+
+impl Session {
+    fn blocks(&mut self, bench: &Bench<'_>) -> Result<(), Stopped> {
+        let plan = bench.plan;
+        let blocks = plan.preset.blocks;
+        // A step is a round, of warm-up or of slices; see `experiment::block`.
+        let steps = plan.conditions.len() * (plan.preset.rounds + plan.preset.warm_up_slices);
+        let step = plan.block_duration() / u32::try_from(steps.max(1)).unwrap_or(u32::MAX);
+        for number in 0..blocks {
+            let label = format!("block {} of {blocks}", number + 1);
+            let progress = &mut self.progress;
+            let outcome =
+                block::run(bench, &plan.block(number), &mut || progress.advance(step, &label))?;
+            for (member, (runtime, workers)) in outcome.said {
+                let member = &mut self.benchmark.members[member];
+                member.runtime = Some(runtime);
+                member.workers = Some(workers);
+            }
+            self.folder.append(&Entry::Block(&outcome.block))?;
+            self.progress.finished(&label);
+            self.benchmark.blocks.push(outcome.block);
+        }
+        Ok(())
+    }
+
+    fn memory(&mut self, bench: &Bench<'_>, pools: &[Arc<[Request]>]) -> Result<(), Stopped> {
+        let runs = bench.plan.memory();
+        for run in &runs {
+            let outcome = memory::run(bench, run, &self.benchmark.run.memory_load, pools)?;
+            let label = format!(
+                "memory run {} of {} ({})",
+                run.number + 1,
+                runs.len(),
+                bench.plan.members[run.member]
+            );
+            match outcome {
+                Ok(record) => {
+                    self.folder.append(&Entry::Memory(&record))?;
+                    self.benchmark.memory.push(record);
+                }
+                Err(event) => {
+                    say(&format!("{label}: {}", event.message));
+                    self.benchmark.events.push(event);
+                }
+            }
+            self.progress.advance(bench.plan.memory_duration(), &label);
+            self.progress.finished(&label);
+        }
+        Ok(())
+    }
+
+    /// Computes the results of what there is and writes the roll-up, whatever ended the run.
+    fn finish(mut self, outcome: Result<(), Stopped>) -> anyhow::Result<Benchmark> {
+        drop(self.progress);
+        self.benchmark.run.stopped_by = match &outcome {
+            Ok(()) => "plan",
+            Err(Stopped::Interrupted) => "interrupt",
+            Err(Stopped::Failed(_)) => "failure",
+        }
+        .to_owned();
+        self.benchmark.results = results::compute(&self.benchmark).map_err(anyhow::Error::msg)?;
+        let file = self.folder.write_benchmark(&self.benchmark)?;
+        say(&format!("wrote {}", file.display()));
+        match outcome {
+            Err(Stopped::Failed(error)) => Err(error),
+            _ => Ok(self.benchmark),
+        }
+    }
+}
+
+/// The record before anything was measured.
+fn blank(project: &Project, ask: &Ask, prepared: &Prepared, machinery: &Machinery) -> Benchmark {
+    let members = prepared.built.iter().map(member).collect();
+    let id = ask.out.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let most = ask.conditions.iter().map(|c| c.connections).max().unwrap_or(1);
+    Benchmark {
+        schema: SCHEMA,
+        run: Run {
+            id,
+            started: experiment::timestamp(),
+            command: std::env::args().collect(),
+            preset: ask.preset.clone(),
+            seed: ask.seed,
+            layout: ask.layout.clone(),
+            memory_load: MemoryLoad {
+                connections: most,
+                scenarios: ask.scenarios.iter().map(|s| s.name.clone()).collect(),
+                requests: ask.preset.memory_requests,
+            },
+            stopped_by: String::new(),
+        },
+        harness: harness(&project.root, machinery),
+        host: facts::read(),
+        members,
+        conditions: ask.conditions.clone(),
+        blocks: Vec::new(),
+        memory: Vec::new(),
+        events: prepared.missing.clone(),
+        results: Results::default(),
+    }
+}
+
+fn member(built: &Built) -> Member {
+    let (implementation, variant) = (&built.subject.implementation, &built.subject.variant);
+    Member {
+        name: built.subject.label(),
+        implementation: implementation.name.clone(),
+        variant: variant.name.clone(),
+        language: implementation.language.clone(),
+        stack: implementation.stack.clone(),
+        kind: variant.kind,
+        versions: built.versions.clone(),
+        runtime: None,
+        workers: None,
+        argv: variant.command.all().to_vec(),
+        env: variant.env.clone(),
+        binary_sha256: hash_of_program(&implementation.dir, &variant.command),
+        control: None,
+    }
+}
+
+/// Only a program named by a path is a build product; one found on `PATH` is a runtime,
+/// whose version is recorded instead.
+fn hash_of_program(dir: &Path, command: &Argv) -> Option<String> {
+    if !command.program().contains('/') {
+        return None;
+    }
+    let bytes = std::fs::read(dir.join(command.program())).ok()?;
+    Some(Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect())
+}
+
+fn harness(root: &Path, machinery: &Machinery) -> Harness {
+    let git = |args: &[&str]| {
+        let words = ["git"].iter().chain(args).map(|&w| w.to_owned()).collect();
+        let limit = Duration::from_secs(10);
+        command::run(&Argv::new(words)?, root, limit, &machinery.guard, &machinery.interrupt).ok()
+    };
+    Harness {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        revision: git(&["rev-parse", "HEAD"])
+            .map_or_else(|| "unknown".to_owned(), |t| t.trim().to_owned()),
+        dirty: git(&["status", "--porcelain"]).map(|t| !t.trim().is_empty()),
+        build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+    }
+}

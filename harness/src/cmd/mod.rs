@@ -1,0 +1,105 @@
+//! One small file a subcommand, and what they share: errors with exit codes, and printing.
+
+mod build;
+mod compare;
+mod doctor;
+mod list;
+mod prepare;
+mod progress;
+mod project;
+mod users;
+mod verify;
+
+use crate::cli::{Cli, Command};
+use crate::process::{guard, launch};
+use crate::toml_file::FileError;
+use project::Project;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// The user has to change something: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Usage(String);
+
+/// A verification or a measurement failed: exit code 3.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unsuccessful(String);
+
+/// Ctrl-C: exit code 130, as shells have it.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+struct Interrupted;
+
+/// Runs the command and reports its failure, if any, on standard error.
+pub fn run(cli: Cli) -> ExitCode {
+    match dispatch(cli) {
+        Ok(code) => code,
+        Err(error) => {
+            // A reader that has gone (`harness list | head -1`) is nobody's failure.
+            if error.downcast_ref::<std::io::Error>().is_some_and(is_broken_pipe) {
+                return ExitCode::SUCCESS;
+            }
+            say(&format!("error: {error:#}"));
+            ExitCode::from(exit_code(&error))
+        }
+    }
+}
+
+fn exit_code(error: &anyhow::Error) -> u8 {
+    if error.is::<Usage>() || error.is::<FileError>() {
+        2
+    } else if error.is::<Unsuccessful>() {
+        3
+    } else if error.is::<Interrupted>() {
+        130
+    } else {
+        1
+    }
+}
+
+fn is_broken_pipe(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::BrokenPipe
+}
+
+fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
+    match cli.command {
+        Command::Launch(args) => {
+            say(&launch::become_service(args.parent, &args.cpu, &args.argv));
+            return Ok(ExitCode::from(launch::CANNOT_EXEC));
+        }
+        Command::Guard => {
+            guard::run(std::io::stdin().lock());
+            return Ok(ExitCode::SUCCESS);
+        }
+        _ => {}
+    }
+    let project = Project::find(cli.root.as_deref(), cli.impl_dir)?;
+    match cli.command {
+        Command::Doctor(args) => doctor::run(&project, &args)?,
+        Command::List(args) => list::run(&project, &args)?,
+        Command::Build(args) => build::run(&project, &args)?,
+        Command::Verify(args) => verify::run(&project, &args)?,
+        Command::Compare(args) => compare::run(&project, &args)?,
+        Command::Users(args) => users::run(&project, &args)?,
+        Command::Launch(_) | Command::Guard => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Results go to standard output.
+fn print(text: &str) -> anyhow::Result<()> {
+    Ok(std::io::stdout().lock().write_all(text.as_bytes())?)
+}
+
+/// A value as JSON on standard output.
+fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    print(&(serde_json::to_string_pretty(value)? + "\n"))
+}
+
+/// Progress and warnings go to standard error.
+fn say(line: &str) {
+    // Nobody can be told that telling failed.
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}

@@ -1,0 +1,363 @@
+//! One block: a fresh process of every member, all alive at once, loaded in turn in short
+//! slices, so that all of them meet the same weather.
+
+use super::{Bench, REQUEST_TIMEOUT, Stopped, event, timestamp};
+use crate::load::{Load, Tally};
+use crate::plan::BlockPlan;
+use crate::process::{Service, tree};
+use crate::record::{Block, Cell, Event, Latency, Slices};
+use nix::unistd::Pid;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// After draining, a member may go on (collect garbage, wake timers). The next slice waits
+/// until its CPU clock stands nearly still, so that it pays itself and not its neighbour,
+/// but not longer than this.
+const QUIET_PATIENCE: Duration = Duration::from_millis(4);
+/// Between two looks at that clock.
+const QUIET_LOOK: Duration = Duration::from_micros(500);
+/// CPU time between two looks that counts as standing still: 10 % of a core.
+const QUIET_CPU_NS: u64 = 50_000;
+/// So many slices with requests that timed out end a member's part in a condition.
+const MAX_HANGING_SLICES: usize = 3;
+/// Opening connections; generous, because a member opens them while others sit idle.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A member while its block runs.
+struct Running {
+    service: Service,
+    runtime: String,
+    workers: u32,
+}
+
+/// A block's record, and what the running services said of themselves, by member.
+pub struct Outcome {
+    /// For the journal.
+    pub block: Block,
+    /// Runtime and workers of each member that ran.
+    pub said: BTreeMap<usize, (String, u32)>,
+}
+
+/// Runs one block. `progress` is called between slices, never while a window is open.
+///
+/// # Errors
+/// On interruption, and when the harness itself fails. What goes wrong with a member
+/// becomes an event, and the others go on.
+pub fn run(
+    bench: &Bench<'_>,
+    plan: &BlockPlan,
+    progress: &mut dyn FnMut(),
+) -> Result<Outcome, Stopped> {
+    let started = timestamp();
+    let clock = Instant::now();
+    let mut events = Vec::new();
+    let mut running = start(bench, plan, &mut events)?;
+    let mut cells = Vec::new();
+    for (condition, rounds) in &plan.conditions {
+        Part { bench, condition: *condition, running: &mut running, events: &mut events }
+            .measure(rounds, progress, &mut cells)?;
+    }
+    let name = |i: &usize| bench.plan.members[*i].clone();
+    let present = |f: &dyn Fn(&Running) -> u64| {
+        let some = running.iter().enumerate().filter_map(|(i, r)| Some((name(&i), f(r.as_ref()?))));
+        some.collect::<BTreeMap<_, _>>()
+    };
+    let time_to_ready_ns = present(&|r| r.service.time_to_ready().as_nanos() as u64);
+    let said = running
+        .iter()
+        .enumerate()
+        .filter_map(|(i, r)| r.as_ref().map(|r| (i, (r.runtime.clone(), r.workers))))
+        .collect();
+    stop(bench, running, &mut events);
+    let block = Block {
+        number: plan.number,
+        started,
+        duration_ns: clock.elapsed().as_nanos() as u64,
+        start_order: plan.start_order.iter().map(name).collect(),
+        condition_order: plan
+            .conditions
+            .iter()
+            .map(|(c, _)| bench.plan.conditions[*c].name.clone())
+            .collect(),
+        time_to_ready_ns,
+        cells,
+        events,
+    };
+    Ok(Outcome { block, said })
+}
+
+fn start(
+    bench: &Bench<'_>,
+    plan: &BlockPlan,
+    events: &mut Vec<Event>,
+) -> Result<Vec<Option<Running>>, Stopped> {
+    let mut running: Vec<Option<Running>> = bench.specs.iter().map(|_| None).collect();
+    for &member in &plan.start_order {
+        let spec = &bench.specs[member];
+        match Service::start(spec, bench.harness, bench.guard, bench.interrupt) {
+            Ok(service) => {
+                let ready = service.ready();
+                let (runtime, workers) = (ready.runtime.clone(), ready.workers);
+                running[member] = Some(Running { service, runtime, workers });
+            }
+            Err(_) if bench.interrupt.is_set() => return Err(Stopped::Interrupted),
+            Err(e) => events.push(event("start-failed", &spec.label, None, e.to_string())),
+        }
+    }
+    Ok(running)
+}
+
+fn stop(bench: &Bench<'_>, running: Vec<Option<Running>>, events: &mut Vec<Event>) {
+    for (member, running) in running.into_iter().enumerate() {
+        let Some(mut running) = running else { continue };
+        let label = &bench.specs[member].label;
+        if let Some(death) = running.service.death() {
+            events.push(event("died", label, None, death));
+            continue;
+        }
+        let printed = running.service.output_bytes();
+        if printed > 0 {
+            let message =
+                format!("printed {printed} bytes besides its ready line; the contract allows none");
+            events.push(event("printed", label, None, message));
+        }
+        if let Some(complaint) = running.service.stop().complaint() {
+            events.push(event("bad-end", label, None, complaint));
+        }
+    }
+}
+
+/// One condition of one block.
+struct Part<'a> {
+    bench: &'a Bench<'a>,
+    condition: usize,
+    running: &'a mut [Option<Running>],
+    events: &'a mut Vec<Event>,
+}
+
+/// A member under the condition.
+struct Loaded {
+    load: Load,
+    processes: Vec<Pid>,
+    warm_up: Tally,
+    tally: Tally,
+    slices: Slices,
+    /// CPU time of the processes at the end of the last slice.
+    cpu_before: Option<u64>,
+    hanging: usize,
+    /// Takes no further part: its connections are gone or it hangs.
+    out: bool,
+}
+
+impl Part<'_> {
+    fn measure(
+        mut self,
+        rounds: &[Vec<usize>],
+        progress: &mut dyn FnMut(),
+        cells: &mut Vec<Cell>,
+    ) -> Result<(), Stopped> {
+        let preset = &self.bench.plan.preset;
+        let settle = Duration::from_millis(preset.settle_ms);
+        let window = Duration::from_millis(preset.window_ms);
+        let mut loaded = self.open()?;
+        self.warm_up(&mut loaded, rounds, progress)?;
+        for round in rounds {
+            for &member in round {
+                self.bench.check_interrupt()?;
+                if let Some(loaded) = loaded[member].as_mut().filter(|l| !l.out) {
+                    loaded.slice(settle, window)?;
+                    self.check(member, loaded);
+                }
+            }
+            progress();
+        }
+        for (member, loaded) in loaded.into_iter().enumerate() {
+            if let Some(loaded) = loaded {
+                cells.push(self.cell(member, loaded, window));
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self) -> Result<Vec<Option<Loaded>>, Stopped> {
+        let condition = &self.bench.plan.conditions[self.condition];
+        let pool = &self.bench.pools[self.condition];
+        let mut all = Vec::with_capacity(self.running.len());
+        for (member, running) in self.running.iter_mut().enumerate() {
+            self.bench.check_interrupt()?;
+            let Some(running) = running else {
+                all.push(None);
+                continue;
+            };
+            let address = running.service.address();
+            let opened = Load::open(
+                address,
+                condition.connections,
+                pool,
+                OPEN_TIMEOUT,
+                REQUEST_TIMEOUT,
+                &self.bench.layout.load,
+            );
+            all.push(match opened {
+                Ok(load) => Some(Loaded::new(load)),
+                Err(e) => {
+                    let why = running.service.death().unwrap_or_else(|| e.to_string());
+                    let message =
+                        format!("{} connections could not be opened: {why}", condition.connections);
+                    self.events.push(event(
+                        "open-failed",
+                        &self.bench.specs[member].label,
+                        Some(&condition.name),
+                        message,
+                    ));
+                    None
+                }
+            });
+        }
+        Ok(all)
+    }
+
+    fn warm_up(
+        &mut self,
+        loaded: &mut [Option<Loaded>],
+        rounds: &[Vec<usize>],
+        progress: &mut dyn FnMut(),
+    ) -> Result<(), Stopped> {
+        let preset = &self.bench.plan.preset;
+        let window = Duration::from_millis(preset.warm_up_slice_ms);
+        for round in rounds.iter().cycle().take(preset.warm_up_slices) {
+            for &member in round {
+                self.bench.check_interrupt()?;
+                if let Some(loaded) = loaded[member].as_mut().filter(|l| !l.out) {
+                    loaded.load.slice(Duration::ZERO, window).map_err(anyhow::Error::from)?;
+                    loaded.warm_up.merge(&loaded.load.take_tally());
+                    if loaded.warm_up.counts.timed_out > 0 {
+                        loaded.hanging += 1;
+                    }
+                    self.check(member, loaded);
+                }
+            }
+            progress();
+        }
+        for (loaded, running) in loaded.iter_mut().zip(self.running.iter()) {
+            if let (Some(loaded), Some(running)) = (loaded, running) {
+                loaded.processes = tree::processes(running.service.group());
+                loaded.cpu_before = loaded.cpu_ns();
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a member out of the condition when going on makes no sense.
+    fn check(&mut self, member: usize, loaded: &mut Loaded) {
+        let condition = &self.bench.plan.conditions[self.condition];
+        let label = &self.bench.specs[member].label;
+        let alive = loaded.load.alive();
+        let (kind, message) = if alive < condition.connections {
+            let death = self.running[member].as_mut().and_then(|r| r.service.death());
+            let message = death.unwrap_or_else(|| {
+                format!("only {alive} of {} connections could be kept open", condition.connections)
+            });
+            ("connections-lost", message)
+        } else if loaded.hanging >= MAX_HANGING_SLICES {
+            let seconds = REQUEST_TIMEOUT.as_secs();
+            let message =
+                format!("requests took longer than {seconds} s in {MAX_HANGING_SLICES} slices");
+            ("hanging", message)
+        } else {
+            return;
+        };
+        loaded.out = true;
+        self.events.push(event(kind, label, Some(&condition.name), message));
+    }
+
+    fn cell(&mut self, member: usize, loaded: Loaded, window: Duration) -> Cell {
+        let condition = &self.bench.plan.conditions[self.condition];
+        let label = &self.bench.specs[member].label;
+        let counts = loaded.tally.counts;
+        debug_assert!(counts.is_conserved(), "{counts:?}");
+        // More than 1 % of the connections: the cell also measured opening them.
+        if loaded.tally.reconnects as usize * 100 > condition.connections {
+            let message = format!(
+                "{} connections had to be opened anew ({} closed by the service)",
+                loaded.tally.reconnects, loaded.tally.server_closes
+            );
+            self.events.push(event("reconnects", label, Some(&condition.name), message));
+        }
+        if counts.failures() > 0 {
+            let message = format!("{} of {} requests failed", counts.failures(), counts.sent);
+            self.events.push(event("failures", label, Some(&condition.name), message));
+        }
+        let latency = Latency::pack(&loaded.tally);
+        Cell {
+            condition: condition.name.clone(),
+            member: label.clone(),
+            counts,
+            wrong_status_by_code: loaded.tally.wrong_status_by_code,
+            warm_up: loaded.warm_up.counts,
+            server_closes: loaded.tally.server_closes,
+            reconnects: loaded.tally.reconnects,
+            window_ns: window.as_nanos() as u64,
+            slices: loaded.slices,
+            latency,
+            offenders: loaded.tally.offenders,
+        }
+    }
+}
+
+impl Loaded {
+    fn new(load: Load) -> Self {
+        Self {
+            load,
+            processes: Vec::new(),
+            warm_up: Tally::default(),
+            tally: Tally::default(),
+            slices: Slices::default(),
+            cpu_before: None,
+            hanging: 0,
+            out: false,
+        }
+    }
+
+    fn cpu_ns(&self) -> Option<u64> {
+        if self.processes.is_empty() {
+            return None;
+        }
+        self.processes.iter().map(|&p| tree::cpu_ns(p)).sum()
+    }
+
+    fn slice(&mut self, settle: Duration, window: Duration) -> Result<(), Stopped> {
+        let before = self.cpu_ns();
+        let slice = self.load.slice(settle, window).map_err(anyhow::Error::from)?;
+        let after = self.await_quiet();
+        let tally = self.load.take_tally();
+        if tally.counts.timed_out > 0 {
+            self.hanging += 1;
+        }
+        self.tally.merge(&tally);
+        let since = |then: Option<u64>, now: Option<u64>| Some(now?.saturating_sub(then?));
+        self.slices.in_window.push(slice.in_window);
+        self.slices.ok.push(slice.ok);
+        self.slices.cpu_ns.push(since(before, after));
+        self.slices.spill_ns.push(since(self.cpu_before, before));
+        self.slices.generator_cpu_ns.push(slice.generator_cpu_ns);
+        self.cpu_before = after;
+        Ok(())
+    }
+
+    /// Waits until the member's CPU clock stands nearly still; gives its last reading.
+    fn await_quiet(&self) -> Option<u64> {
+        let until = Instant::now() + QUIET_PATIENCE;
+        let mut last = self.cpu_ns()?;
+        while Instant::now() < until {
+            std::thread::sleep(QUIET_LOOK);
+            let now = self.cpu_ns()?;
+            let moved = now.saturating_sub(last);
+            last = now;
+            if moved < QUIET_CPU_NS {
+                break;
+            }
+        }
+        Some(last)
+    }
+}

@@ -1,0 +1,273 @@
+//! What will be measured and in which order. Pure: the same seed and preset give the same
+//! plan on every machine, so that a run can be repeated and resumed.
+
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Name, under which the memory part of a run appears beside the conditions.
+pub const MEMORY_CONDITION: &str = "memory";
+
+/// How much is measured. Every duration here is a constant with its reason in
+/// `docs/METHOD.md`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Preset {
+    /// Name as on the command line.
+    pub name: String,
+    /// Fresh processes of every member.
+    pub blocks: usize,
+    /// Slices of every member in a block, for each condition.
+    pub rounds: usize,
+    /// Warm-up slices of every member before the rounds.
+    pub warm_up_slices: usize,
+    /// Length of a warm-up slice.
+    pub warm_up_slice_ms: u64,
+    /// Left out at the beginning of a slice.
+    pub settle_ms: u64,
+    /// Measured part of a slice.
+    pub window_ms: u64,
+    /// Fresh processes of every subject for memory.
+    pub memory_repeats: usize,
+    /// Requests before memory under load is read.
+    pub memory_requests: u64,
+    /// From ready to the idle reading.
+    pub memory_idle_ms: u64,
+    /// From closing the connections to the last reading.
+    pub memory_after_ms: u64,
+}
+
+impl Preset {
+    /// Proves that everything works. Its figures are not a measurement.
+    pub fn smoke() -> Self {
+        Self {
+            name: "smoke".to_owned(),
+            blocks: 1,
+            rounds: 5,
+            warm_up_slices: 2,
+            warm_up_slice_ms: 50,
+            settle_ms: 5,
+            window_ms: 50,
+            memory_repeats: 1,
+            memory_requests: 2_000,
+            memory_idle_ms: 200,
+            memory_after_ms: 200,
+        }
+    }
+
+    /// Six blocks: the fewest that give a 95 % interval.
+    pub fn quick() -> Self {
+        Self {
+            name: "quick".to_owned(),
+            blocks: 6,
+            rounds: 60,
+            warm_up_slices: 10,
+            warm_up_slice_ms: 100,
+            settle_ms: 5,
+            window_ms: 50,
+            memory_repeats: 3,
+            memory_requests: 60_000,
+            memory_idle_ms: 2_000,
+            memory_after_ms: 5_000,
+        }
+    }
+
+    /// Whether its figures may be read as a measurement.
+    pub fn is_measurement(&self) -> bool {
+        self.name != "smoke"
+    }
+}
+
+/// Scenario × connections; the pace is closed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Condition {
+    /// Name, such as `get@300`.
+    pub name: String,
+    /// Which requests.
+    pub scenario: String,
+    /// Connections open and in use at a time.
+    pub connections: usize,
+}
+
+impl Condition {
+    /// A closed-pace condition.
+    pub fn closed(scenario: &str, connections: usize) -> Self {
+        Self {
+            name: format!("{scenario}@{connections}"),
+            scenario: scenario.to_owned(),
+            connections,
+        }
+    }
+}
+
+/// The whole plan of a run, as in `plan.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Every order and every request follows from it.
+    pub seed: u64,
+    /// How much is measured.
+    pub preset: Preset,
+    /// Labels of the members.
+    pub members: Vec<String>,
+    /// What they are loaded with.
+    pub conditions: Vec<Condition>,
+}
+
+/// One block's orders. Numbers are indices into the plan's members and conditions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockPlan {
+    /// Counted from 0.
+    pub number: usize,
+    /// In which order the members are started.
+    pub start_order: Vec<usize>,
+    /// In which order the conditions come, each with the order of members in every round.
+    pub conditions: Vec<(usize, Vec<Vec<usize>>)>,
+}
+
+/// One memory run: a fresh process of one member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryPlan {
+    /// Counted from 0, over the whole run.
+    pub number: usize,
+    /// Index into the plan's members.
+    pub member: usize,
+}
+
+/// What a stream of random numbers is for; each use has its own, so that none shifts another.
+#[derive(Clone, Copy)]
+enum Stream {
+    Orders = 1,
+    Requests = 2,
+    Memory = 3,
+    Verify = 4,
+}
+
+impl Plan {
+    fn rng(&self, stream: Stream, number: usize) -> ChaCha8Rng {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        rng.set_stream((stream as u64) << 32 | number as u64);
+        rng
+    }
+
+    /// The orders of block `number`: fresh and independent for every block.
+    pub fn block(&self, number: usize) -> BlockPlan {
+        let mut rng = self.rng(Stream::Orders, number);
+        let start_order = shuffled(self.members.len(), &mut rng);
+        let conditions = shuffled(self.conditions.len(), &mut rng)
+            .into_iter()
+            .map(|condition| {
+                let rounds = (0..self.preset.rounds)
+                    .map(|_| shuffled(self.members.len(), &mut rng))
+                    .collect();
+                (condition, rounds)
+            })
+            .collect();
+        BlockPlan { number, start_order, conditions }
+    }
+
+    /// The memory runs: every member once, in random order, as often as the preset says.
+    pub fn memory(&self) -> Vec<MemoryPlan> {
+        let mut rng = self.rng(Stream::Memory, 0);
+        (0..self.preset.memory_repeats)
+            .flat_map(|_| shuffled(self.members.len(), &mut rng))
+            .enumerate()
+            .map(|(number, member)| MemoryPlan { number, member })
+            .collect()
+    }
+
+    /// Seed of the requests of one condition: the same for every member and block.
+    pub fn request_seed(&self, condition: usize) -> u64 {
+        self.rng(Stream::Requests, condition).random()
+    }
+
+    /// Seed of the values that verification makes up.
+    pub fn verify_seed(&self) -> u64 {
+        self.rng(Stream::Verify, 0).random()
+    }
+
+    /// About how long a block takes once it runs, without starting and stopping.
+    pub fn block_duration(&self) -> Duration {
+        let p = &self.preset;
+        // Draining and reading CPU clocks take about as long as settling.
+        let slice = p.window_ms + 2 * p.settle_ms;
+        let warm_up = p.warm_up_slices as u64 * (p.warm_up_slice_ms + p.settle_ms);
+        let cell = p.rounds as u64 * slice + warm_up;
+        Duration::from_millis(cell * (self.members.len() * self.conditions.len()) as u64)
+    }
+
+    /// About how long one memory run takes.
+    pub fn memory_duration(&self) -> Duration {
+        let p = &self.preset;
+        // 20,000 requests a second: a middling service on one shared core.
+        Duration::from_millis(p.memory_idle_ms + p.memory_after_ms + p.memory_requests / 20 + 300)
+    }
+}
+
+fn shuffled(n: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).collect();
+    order.shuffle(rng);
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(seed: u64) -> Plan {
+        Plan {
+            seed,
+            preset: Preset::quick(),
+            members: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            conditions: vec![Condition::closed("get", 50), Condition::closed("post", 300)],
+        }
+    }
+
+    #[test]
+    fn a_seed_gives_one_plan_on_every_machine() {
+        // Golden values: a changed generator must not change old plans unseen.
+        let block = plan(1).block(0);
+        assert_eq!(block, plan(1).block(0));
+        assert_ne!(block.conditions, plan(1).block(1).conditions);
+        assert_ne!(block.conditions, plan(2).block(0).conditions);
+        assert_eq!(block.start_order, [2, 1, 0]);
+        assert_eq!(block.conditions[0].1[..3], [[2, 0, 1], [0, 1, 2], [0, 2, 1]]);
+    }
+
+    #[test]
+    fn every_round_has_every_member_once() {
+        for (_, rounds) in plan(3).block(0).conditions {
+            assert_eq!(rounds.len(), 60);
+            for mut round in rounds {
+                round.sort_unstable();
+                assert_eq!(round, [0, 1, 2]);
+            }
+        }
+    }
+
+    #[test]
+    fn each_member_comes_first_about_equally_often() {
+        let mut first = [0; 3];
+        for block in 0..20 {
+            for (_, rounds) in plan(9).block(block).conditions {
+                rounds.iter().for_each(|r| first[r[0]] += 1);
+            }
+        }
+        // 2,400 draws of 1/3: five standard deviations are 115.
+        assert!(first.iter().all(|&n| (685..=915).contains(&n)), "{first:?}");
+    }
+
+    #[test]
+    fn memory_runs_are_interleaved() {
+        let runs = plan(4).memory();
+        assert_eq!(runs.len(), 9);
+        for repeat in runs.chunks(3) {
+            let mut members: Vec<usize> = repeat.iter().map(|r| r.member).collect();
+            members.sort_unstable();
+            assert_eq!(members, [0, 1, 2]);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! From records to levels and ratios. Pure: the same record gives the same results.
+
+use crate::plan::MEMORY_CONDITION;
+use crate::record::{Benchmark, Block, Cell, Level, MemoryRun, Ratio, Results};
+use crate::stats::{paired, quantile};
+use hdrhistogram::Histogram;
+use std::collections::HashMap;
+
+/// The condition under which `time-to-ready` appears.
+pub const START_CONDITION: &str = "start";
+/// A percentile with fewer samples beyond it is withheld: it would be an order statistic of
+/// a handful of requests.
+const SAMPLES_BEYOND: f64 = 10.0;
+
+/// Reads a figure off a memory run.
+type MemoryFigure = fn(&MemoryRun) -> Option<u64>;
+
+/// What can be read off a memory run.
+const MEMORY_METRICS: [(&str, MemoryFigure); 9] = [
+    ("memory-pss-idle", |r| r.idle.pss_bytes),
+    ("memory-pss-loaded", |r| r.loaded.pss_bytes),
+    ("memory-pss-after", |r| r.after.pss_bytes),
+    ("memory-uss-idle", |r| r.idle.uss_bytes),
+    ("memory-uss-loaded", |r| r.loaded.uss_bytes),
+    ("memory-uss-after", |r| r.after.uss_bytes),
+    ("memory-rss-idle", |r| r.idle.rss_bytes),
+    ("memory-rss-loaded", |r| r.loaded.rss_bytes),
+    ("memory-rss-after", |r| r.after.rss_bytes),
+];
+
+/// What one block says of one member under one condition.
+struct Observed {
+    throughput: Vec<f64>,
+    cpu: Option<Vec<f64>>,
+    histogram: Histogram<u64>,
+    max_ns: Option<u64>,
+}
+
+/// Computes levels and ratios of everything that `benchmark` holds; ignores its results.
+///
+/// # Errors
+/// When a histogram is damaged; names block, condition and member.
+pub fn compute(benchmark: &Benchmark) -> Result<Results, String> {
+    let mut results = Results::default();
+    let members: Vec<&str> = benchmark.members.iter().map(|m| m.name.as_str()).collect();
+    for condition in &benchmark.conditions {
+        let mut observed: HashMap<&str, Vec<(usize, Observed)>> = HashMap::new();
+        for block in &benchmark.blocks {
+            for cell in block.cells.iter().filter(|c| c.condition == condition.name) {
+                if let Some(o) = observe(block, cell, benchmark.run.preset.rounds)? {
+                    observed.entry(cell.member.as_str()).or_default().push((block.number, o));
+                }
+            }
+        }
+        Part { condition: &condition.name, members: &members, results: &mut results }
+            .condition(&observed);
+    }
+    start(benchmark, &members, &mut results);
+    memory(benchmark, &members, &mut results);
+    Ok(results)
+}
+
+/// `None` when the member did not last through all rounds: its rounds are not the others'.
+fn observe(block: &Block, cell: &Cell, rounds: usize) -> Result<Option<Observed>, String> {
+    if cell.slices.in_window.len() != rounds {
+        return Ok(None);
+    }
+    let histogram = cell
+        .latency
+        .unpack()
+        .map_err(|e| format!("block {}, {}, {}: {e}", block.number, cell.condition, cell.member))?;
+    let seconds = cell.window_ns as f64 / 1e9;
+    let throughput = cell.slices.in_window.iter().map(|&n| n as f64 / seconds).collect();
+    let s = &cell.slices;
+    let cpu = (0..rounds)
+        .map(|i| {
+            let spent = s.cpu_ns[i]? + s.spill_ns[i]?;
+            (s.ok[i] > 0).then(|| spent as f64 / s.ok[i] as f64)
+        })
+        .collect();
+    Ok(Some(Observed { throughput, cpu, histogram, max_ns: cell.latency.max_ns }))
+}
+
+impl Observed {
+    fn percentile(&self, q: f64) -> Option<f64> {
+        let beyond = self.histogram.len() as f64 * (1.0 - q);
+        (beyond >= SAMPLES_BEYOND).then(|| self.histogram.value_at_quantile(q) as f64)
+    }
+}
+
+struct Part<'a> {
+    condition: &'a str,
+    members: &'a [&'a str],
+    results: &'a mut Results,
+}
+
+impl Part<'_> {
+    fn condition(&mut self, observed: &HashMap<&str, Vec<(usize, Observed)>>) {
+        const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];
+        for member in self.members {
+            let blocks = observed.get(member).map_or(&[][..], Vec::as_slice);
+            let values = |f: &dyn Fn(&Observed) -> Option<f64>| -> Vec<f64> {
+                blocks.iter().filter_map(|(_, o)| f(o)).collect()
+            };
+            self.level(
+                member,
+                "throughput",
+                "req/s",
+                &values(&|o| quantile::median(&o.throughput)),
+                "no block was completed",
+            );
+            for (metric, q) in QUANTILES {
+                self.level(
+                    member,
+                    metric,
+                    "ns",
+                    &values(&|o| o.percentile(q)),
+                    "fewer than 10 samples beyond it",
+                );
+            }
+            self.max(member, blocks);
+            self.level(
+                member,
+                "cpu-per-request",
+                "ns",
+                &values(&|o| quantile::median(o.cpu.as_deref()?)),
+                "CPU time is unknown on this system",
+            );
+        }
+        let rounds = |f: fn(&Observed) -> Option<&[f64]>| {
+            move |a: &Observed, b: &Observed| {
+                let logs = f(a)?.iter().zip(f(b)?).map(|(x, y)| (x / y).ln());
+                // A slice without answers gives no ratio; a block full of them none at all.
+                let logs: Vec<f64> = logs.filter(|d| d.is_finite()).collect();
+                quantile::median(&logs)
+            }
+        };
+        self.ratios(observed, "throughput", &rounds(|o| Some(&o.throughput)));
+        for (metric, q) in QUANTILES {
+            self.ratios(observed, metric, &|a, b| Some((a.percentile(q)? / b.percentile(q)?).ln()));
+        }
+        self.ratios(observed, "cpu-per-request", &rounds(|o| o.cpu.as_deref()));
+    }
+
+    fn level(&mut self, member: &str, metric: &str, unit: &str, values: &[f64], absent: &str) {
+        let interval = quantile::median_interval(values);
+        let value = quantile::median(values);
+        self.results.levels.push(Level {
+            metric: metric.to_owned(),
+            condition: self.condition.to_owned(),
+            member: member.to_owned(),
+            value,
+            low: interval.map(|i| i.0),
+            high: interval.map(|i| i.1),
+            unit: unit.to_owned(),
+            n: values.len(),
+            withheld: value.is_none().then(|| absent.to_owned()),
+        });
+    }
+
+    /// The longest of all blocks; it has no interval and is never judged.
+    fn max(&mut self, member: &str, blocks: &[(usize, Observed)]) {
+        let value = blocks.iter().filter_map(|(_, o)| o.max_ns).max();
+        self.results.levels.push(Level {
+            metric: "max".to_owned(),
+            condition: self.condition.to_owned(),
+            member: member.to_owned(),
+            value: value.map(|v| v as f64),
+            low: None,
+            high: None,
+            unit: "ns".to_owned(),
+            n: blocks.len(),
+            withheld: value.is_none().then(|| "no right answer".to_owned()),
+        });
+    }
+
+    /// Every pair, the later member over the earlier one.
+    fn ratios<T>(
+        &mut self,
+        observed: &HashMap<&str, Vec<(usize, T)>>,
+        metric: &str,
+        log_ratio: &dyn Fn(&T, &T) -> Option<f64>,
+    ) {
+        for (i, b) in self.members.iter().enumerate() {
+            for a in &self.members[i + 1..] {
+                let (Some(xs), Some(ys)) = (observed.get(a), observed.get(b)) else { continue };
+                // Only blocks that both completed: a ratio never crosses blocks.
+                let logs: Vec<f64> = xs
+                    .iter()
+                    .filter_map(|(block, x)| {
+                        let (_, y) = ys.iter().find(|(other, _)| other == block)?;
+                        log_ratio(x, y).filter(|d| d.is_finite())
+                    })
+                    .collect();
+                let Some(estimate) = paired::estimate(&logs) else { continue };
+                self.results.ratios.push(Ratio {
+                    metric: metric.to_owned(),
+                    condition: self.condition.to_owned(),
+                    a: (*a).to_owned(),
+                    b: (*b).to_owned(),
+                    ratio: estimate.ratio,
+                    low: estimate.interval.map(|i| i.0),
+                    high: estimate.interval.map(|i| i.1),
+                    blocks: logs.len(),
+                });
+            }
+        }
+    }
+
+    /// A metric with one number a block or repeat.
+    fn single(
+        &mut self,
+        metric: &str,
+        unit: &str,
+        observed: &HashMap<&str, Vec<(usize, f64)>>,
+        absent: &str,
+    ) {
+        for member in self.members {
+            let values: Vec<f64> =
+                observed.get(member).into_iter().flatten().map(|v| v.1).collect();
+            self.level(member, metric, unit, &values, absent);
+        }
+        self.ratios(observed, metric, &|a, b| Some((a / b).ln()));
+    }
+}
+
+fn start(benchmark: &Benchmark, members: &[&str], results: &mut Results) {
+    let mut observed: HashMap<&str, Vec<(usize, f64)>> = HashMap::new();
+    for block in &benchmark.blocks {
+        for (member, &ns) in &block.time_to_ready_ns {
+            observed.entry(member.as_str()).or_default().push((block.number, ns as f64));
+        }
+    }
+    Part { condition: START_CONDITION, members, results }.single(
+        "time-to-ready",
+        "ns",
+        &observed,
+        "it never became ready",
+    );
+}
+
+fn memory(benchmark: &Benchmark, members: &[&str], results: &mut Results) {
+    for (metric, read) in MEMORY_METRICS {
+        let mut observed: HashMap<&str, Vec<(usize, f64)>> = HashMap::new();
+        for run in &benchmark.memory {
+            // Runs are interleaved: those of one repeat have neighbouring numbers.
+            let repeat = run.number / members.len().max(1);
+            if let Some(bytes) = read(run) {
+                observed.entry(run.member.as_str()).or_default().push((repeat, bytes as f64));
+            }
+        }
+        Part { condition: MEMORY_CONDITION, members, results }.single(
+            metric,
+            "bytes",
+            &observed,
+            "not measured, or unknown on this system",
+        );
+    }
+}

@@ -1,0 +1,6 @@
+//! Small statistics: pure functions on numbers.
+//!
+//! Knows nothing of requests, members or files.
+
+pub mod paired;
+pub mod quantile;

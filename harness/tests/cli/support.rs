@@ -1,0 +1,100 @@
+//! What the tests of the command line share: implementations made of the fixture service,
+//! the harness as a user runs it, and the processes that it must not leave behind.
+
+use assert_cmd::Command;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// The repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
+}
+
+/// The harness as this test run built it.
+pub fn harness() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_harness"));
+    command.current_dir(root()).timeout(std::time::Duration::from_secs(240));
+    command
+}
+
+/// The fixture service: cargo builds examples before it runs tests.
+pub fn fixture() -> PathBuf {
+    let test = std::env::current_exe().expect("this test's path");
+    let target = test.parent().and_then(Path::parent).expect("the target folder");
+    let fixture = target.join("examples/fixture");
+    assert!(fixture.is_file(), "{} is missing; run `cargo test` without --test", fixture.display());
+    fixture
+}
+
+/// Folders of implementations for `--impl-dir`, gone with this value.
+pub struct Implementations {
+    dir: TempDir,
+    args: Vec<String>,
+}
+
+impl Implementations {
+    /// None yet.
+    pub fn new() -> Self {
+        Self { dir: tempfile::tempdir().expect("a temporary folder"), args: Vec::new() }
+    }
+
+    /// Adds one with this manifest.
+    pub fn manifest(mut self, name: &str, manifest: &str) -> Self {
+        let dir = self.dir.path().join(name);
+        fs::create_dir_all(&dir).expect("a folder");
+        fs::write(dir.join("impl.toml"), manifest).expect("a manifest");
+        self.args.extend(["--impl-dir".to_owned(), dir.display().to_string()]);
+        self
+    }
+
+    /// Adds one that runs the fixture; `rule` is the one that it breaks.
+    pub fn fixture(self, name: &str, rule: Option<&str>) -> Self {
+        // By a path of its own, so that its processes can be told from other tests'.
+        let program = self.dir.path().join(format!("{name}-service"));
+        std::os::unix::fs::symlink(fixture(), &program).expect("a link");
+        let manifest = manifest_for(&program, name, rule);
+        self.manifest(name, &manifest)
+    }
+
+    /// Arguments for the harness.
+    pub fn args(&self) -> &[String] {
+        &self.args
+    }
+
+    /// A path beside the implementations, for output.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+}
+
+/// A manifest that runs the fixture.
+pub fn fixture_manifest(name: &str, rule: Option<&str>) -> String {
+    manifest_for(&fixture(), name, rule)
+}
+
+fn manifest_for(program: &Path, name: &str, rule: Option<&str>) -> String {
+    let rule = rule.map(|r| format!(", \"--break\", \"{r}\"")).unwrap_or_default();
+    format!(
+        "name = \"{name}\"\nlanguage = \"Fixture\"\nstack = \"sockets\"\n\
+         kind = \"standard-library\"\nstate = \"shared\"\n\n[run]\n\
+         command = [\"{}\"{rule}]\nready-timeout-ms = 1500\n",
+        program.display()
+    )
+}
+
+/// Arguments after `program` of every process that has `needle` among its arguments, other
+/// than the harness itself.
+pub fn processes_with(needle: &str) -> Vec<String> {
+    let numbers = fs::read_dir("/proc").expect("/proc").filter_map(Result::ok);
+    numbers
+        .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| line.contains(needle) && !line.contains("harness"))
+        .collect()
+}
+
+/// Standard output or error as text.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
