@@ -33,6 +33,10 @@ pub enum Command {
     Verify(Verify),
     /// The main job: build, verify, measure, and print the comparison.
     Compare(Compare),
+    /// The load engine by itself, as one would use wrk.
+    Load(Load),
+    /// Answers canned bytes as cheaply as can be: the ceiling of a generator.
+    NullServer(NullServer),
     /// Write data/users.json anew.
     Users(Users),
     /// Starts a service for the harness.
@@ -115,6 +119,68 @@ pub struct Compare {
     #[command(flatten)]
     #[expect(missing_docs, reason = "the type says it")]
     pub output: Output,
+}
+
+/// How `load` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LoadFormat {
+    /// For a terminal.
+    Text,
+    /// For programs.
+    Json,
+    /// HdrHistogram's percentile distribution of latency, ms.
+    Hgrm,
+    /// The shape of oha's JSON.
+    Oha,
+}
+
+/// Arguments of `load`.
+#[derive(Debug, Args)]
+pub struct Load {
+    /// http://HOST:PORT/PATH
+    pub url: String,
+    /// Connections, each with one request under way.
+    #[arg(short, long, default_value_t = 50, value_name = "N")]
+    pub connections: usize,
+    /// Length of the measured window (10s, 500ms, 2m).
+    #[arg(short, long, default_value = "10s", value_name = "TIME")]
+    pub duration: String,
+    /// Constant pace: requests a second over all connections, on a fixed schedule. Without
+    /// it each connection sends as soon as its answer is in.
+    #[arg(short, long, value_name = "PER-SECOND")]
+    pub rate: Option<f64>,
+    /// Threads of the generator; a quarter of the CPUs unless given.
+    #[arg(short, long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Method.
+    #[arg(long, default_value = "GET")]
+    pub method: String,
+    /// Body.
+    #[arg(long)]
+    pub body: Option<String>,
+    /// A header, "Name: value". May be repeated.
+    #[arg(long, value_name = "HEADER")]
+    pub header: Vec<String>,
+    /// A request without an answer after this has failed.
+    #[arg(long, default_value = "10s", value_name = "TIME")]
+    pub timeout: String,
+    /// Any other status is a failure.
+    #[arg(long, default_value_t = 200, value_name = "STATUS")]
+    pub expect_status: u16,
+    /// The same load before the window, not counted.
+    #[arg(long, default_value = "1s", value_name = "TIME")]
+    pub warm_up: String,
+    /// How to print.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: LoadFormat,
+}
+
+/// Arguments of `null-server`.
+#[derive(Debug, Args)]
+pub struct NullServer {
+    /// Port on 127.0.0.1; 0 takes a free one, which is printed.
+    #[arg(long)]
+    pub port: u16,
 }
 
 /// Arguments of `users`.

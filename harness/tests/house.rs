@@ -21,7 +21,7 @@ const ROOMS: [(&str, &[&str]); 15] = [
     ("record", &["host", "load", "manifest", "plan", "process"]),
     ("experiment", &["host", "load", "plan", "process", "record", "scenario"]),
     ("results", &["plan", "record", "stats"]),
-    ("report", &["plan", "record"]),
+    ("report", &["load", "plan", "record"]),
 ];
 
 /// A source file: its room, its path, and its code without comments and unit tests.

@@ -4,6 +4,8 @@ mod build;
 mod compare;
 mod doctor;
 mod list;
+mod load;
+mod null_server;
 mod prepare;
 mod progress;
 mod project;
@@ -73,6 +75,14 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
             guard::run(std::io::stdin().lock());
             return Ok(ExitCode::SUCCESS);
         }
+        Command::Load(args) => {
+            load::run(&args)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Command::NullServer(args) => {
+            null_server::run(&args)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         _ => {}
     }
     let project = Project::find(cli.root.as_deref(), cli.impl_dir)?;
@@ -83,7 +93,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Verify(args) => verify::run(&project, &args)?,
         Command::Compare(args) => compare::run(&project, &args)?,
         Command::Users(args) => users::run(&project, &args)?,
-        Command::Launch(_) | Command::Guard => {}
+        Command::Launch(_) | Command::Guard | Command::Load(_) | Command::NullServer(_) => {}
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,12 +2,14 @@
 //! slices, so that all of them meet the same weather.
 
 use super::{Bench, REQUEST_TIMEOUT, Stopped, event, timestamp};
-use crate::load::{Load, Tally};
+use crate::load::tally::Counts;
+use crate::load::{Load, Slice, Target};
 use crate::plan::BlockPlan;
 use crate::process::{Service, tree};
 use crate::record::{Block, Cell, Event, Latency, Slices};
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// After draining, a member may go on (collect garbage, wake timers). The next slice waits
@@ -139,8 +141,7 @@ struct Part<'a> {
 struct Loaded {
     load: Load,
     processes: Vec<Pid>,
-    warm_up: Tally,
-    tally: Tally,
+    warm_up: Counts,
     slices: Slices,
     /// CPU time of the processes at the end of the last slice.
     cpu_before: Option<u64>,
@@ -189,15 +190,15 @@ impl Part<'_> {
                 all.push(None);
                 continue;
             };
-            let address = running.service.address();
-            let opened = Load::open(
-                address,
-                condition.connections,
-                pool,
-                OPEN_TIMEOUT,
-                REQUEST_TIMEOUT,
-                &self.bench.layout.load,
-            );
+            let target = Target {
+                address: running.service.address(),
+                pool: Arc::clone(pool),
+                open_timeout: OPEN_TIMEOUT,
+                timeout: REQUEST_TIMEOUT,
+                stop: None,
+            };
+            let cpus = &self.bench.layout.load;
+            let opened = Load::open(&target, condition.connections, cpus.len(), cpus);
             all.push(match opened {
                 Ok(load) => Some(Loaded::new(load)),
                 Err(e) => {
@@ -229,11 +230,9 @@ impl Part<'_> {
             for &member in round {
                 self.bench.check_interrupt()?;
                 if let Some(loaded) = loaded[member].as_mut().filter(|l| !l.out) {
-                    loaded.load.slice(Duration::ZERO, window).map_err(anyhow::Error::from)?;
-                    loaded.warm_up.merge(&loaded.load.take_tally());
-                    if loaded.warm_up.counts.timed_out > 0 {
-                        loaded.hanging += 1;
-                    }
+                    let slice =
+                        loaded.load.slice(Duration::ZERO, window).map_err(anyhow::Error::from)?;
+                    loaded.note(&slice);
                     self.check(member, loaded);
                 }
             }
@@ -241,6 +240,7 @@ impl Part<'_> {
         }
         for (loaded, running) in loaded.iter_mut().zip(self.running.iter()) {
             if let (Some(loaded), Some(running)) = (loaded, running) {
+                loaded.warm_up = loaded.load.take_tally().counts;
                 loaded.processes = tree::processes(running.service.group());
                 loaded.cpu_before = loaded.cpu_ns();
             }
@@ -271,16 +271,17 @@ impl Part<'_> {
         self.events.push(event(kind, label, Some(&condition.name), message));
     }
 
-    fn cell(&mut self, member: usize, loaded: Loaded, window: Duration) -> Cell {
+    fn cell(&mut self, member: usize, mut loaded: Loaded, window: Duration) -> Cell {
         let condition = &self.bench.plan.conditions[self.condition];
         let label = &self.bench.specs[member].label;
-        let counts = loaded.tally.counts;
+        let tally = loaded.load.take_tally();
+        let counts = tally.counts;
         debug_assert!(counts.is_conserved(), "{counts:?}");
         // More than 1 % of the connections: the cell also measured opening them.
-        if loaded.tally.reconnects as usize * 100 > condition.connections {
+        if tally.reconnects as usize * 100 > condition.connections {
             let message = format!(
                 "{} connections had to be opened anew ({} closed by the service)",
-                loaded.tally.reconnects, loaded.tally.server_closes
+                tally.reconnects, tally.server_closes
             );
             self.events.push(event("reconnects", label, Some(&condition.name), message));
         }
@@ -288,19 +289,19 @@ impl Part<'_> {
             let message = format!("{} of {} requests failed", counts.failures(), counts.sent);
             self.events.push(event("failures", label, Some(&condition.name), message));
         }
-        let latency = Latency::pack(&loaded.tally);
+        let latency = Latency::pack(&tally);
         Cell {
             condition: condition.name.clone(),
             member: label.clone(),
             counts,
-            wrong_status_by_code: loaded.tally.wrong_status_by_code,
-            warm_up: loaded.warm_up.counts,
-            server_closes: loaded.tally.server_closes,
-            reconnects: loaded.tally.reconnects,
+            wrong_status_by_code: tally.wrong_status_by_code,
+            warm_up: loaded.warm_up,
+            server_closes: tally.server_closes,
+            reconnects: tally.reconnects,
             window_ns: window.as_nanos() as u64,
             slices: loaded.slices,
             latency,
-            offenders: loaded.tally.offenders,
+            offenders: tally.offenders,
         }
     }
 }
@@ -310,8 +311,7 @@ impl Loaded {
         Self {
             load,
             processes: Vec::new(),
-            warm_up: Tally::default(),
-            tally: Tally::default(),
+            warm_up: Counts::default(),
             slices: Slices::default(),
             cpu_before: None,
             hanging: 0,
@@ -330,19 +330,19 @@ impl Loaded {
         let before = self.cpu_ns();
         let slice = self.load.slice(settle, window).map_err(anyhow::Error::from)?;
         let after = self.await_quiet();
-        let tally = self.load.take_tally();
-        if tally.counts.timed_out > 0 {
-            self.hanging += 1;
-        }
-        self.tally.merge(&tally);
+        self.note(&slice);
         let since = |then: Option<u64>, now: Option<u64>| Some(now?.saturating_sub(then?));
         self.slices.in_window.push(slice.in_window);
         self.slices.ok.push(slice.ok);
         self.slices.cpu_ns.push(since(before, after));
         self.slices.spill_ns.push(since(self.cpu_before, before));
-        self.slices.generator_cpu_ns.push(slice.generator_cpu_ns);
+        self.slices.generator_cpu_ns.push(slice.account.cpu_ns);
         self.cpu_before = after;
         Ok(())
+    }
+
+    fn note(&mut self, slice: &Slice) {
+        self.hanging += usize::from(slice.hung > 0);
     }
 
     /// Waits until the member's CPU clock stands nearly still; gives its last reading.

@@ -2,7 +2,7 @@
 //! between, and no latency is taken from here.
 
 use super::{Bench, REQUEST_TIMEOUT, Stopped, event, timestamp};
-use crate::load::{Load, Tally};
+use crate::load::{Load, Tally, Target};
 use crate::plan::MemoryPlan;
 use crate::process::{Service, tree};
 use crate::record::{Event, MemoryLoad, MemoryRun};
@@ -39,14 +39,15 @@ pub fn run(
     };
     bench.sleep(Duration::from_millis(preset.memory_idle_ms))?;
     let idle = tree::memory(service.group());
-    let opened = Load::open(
-        service.address(),
-        load.connections,
-        &pools[0],
-        OPEN_TIMEOUT,
-        REQUEST_TIMEOUT,
-        &bench.layout.load,
-    );
+    let target = Target {
+        address: service.address(),
+        pool: Arc::clone(&pools[0]),
+        open_timeout: OPEN_TIMEOUT,
+        timeout: REQUEST_TIMEOUT,
+        stop: None,
+    };
+    let cpus = &bench.layout.load;
+    let opened = Load::open(&target, load.connections, cpus.len(), cpus);
     let mut connections = match opened {
         Ok(connections) => connections,
         Err(e) => {

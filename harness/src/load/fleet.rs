@@ -1,34 +1,56 @@
 //! The connections that one thread holds to one member, and the loop that drives them.
 //!
-//! One request in flight per connection; an answer sends the next request at once (closed
-//! pace). In steady state the loop allocates nothing: requests are written beforehand,
-//! answers are parsed where they were read.
+//! One request in flight per connection. In steady state the loop allocates nothing:
+//! requests are written beforehand, answers are judged where they were read.
 
-use super::response::{self, Body, Head, ProtocolError};
-use super::tally::{Failure, Tally};
-use crate::scenario::Request;
-use mio::net::TcpStream;
-use mio::{Events, Interest, Poll, Token};
-use std::io::{self, ErrorKind, Read, Write};
+use super::account::{self, Account};
+use super::connection::{Connection, Flight, Received, State, Verdict};
+use super::pace::{Pace, Schedule};
+use super::tally::{Failure, Tally, nanoseconds};
+use super::timer::Timer;
+use crate::scenario::{Expected, Request};
+use mio::{Events, Poll, Token};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Answers read per wake-up; more wait for the next.
+/// Answers taken per wake-up; more wait for the next.
 const EVENTS: usize = 256;
 /// One read takes any answer here whole.
 const READ_BYTES: usize = 64 * 1024;
 /// Connections opened at a time: fewer than any listen backlog.
 const OPENING: usize = 64;
 /// How often requests are checked against the time-out.
-const TIMEOUT_LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(50);
+/// The timer's place among the connections' numbers.
+const TIMER: Token = Token(usize::MAX);
 
-/// When a slice sends and what of it counts. All instants are on the monotonic clock.
+/// What every connection of a load has in common.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Where the service listens.
+    pub address: SocketAddr,
+    /// The requests, one after the other, then from the beginning.
+    pub pool: Arc<[Request]>,
+    /// Longest that a group of connections may take to open.
+    pub open_timeout: Duration,
+    /// Longest that an answer may take.
+    pub timeout: Duration,
+    /// Set when somebody asked to end: sending stops, what is under way is awaited.
+    pub stop: Option<Arc<AtomicBool>>,
+}
+
+/// When to send and what of it counts. All instants are on the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
-    /// Requests sent from here on count for latency, answers for throughput.
+    /// Sending begins; a schedule's time 0.
+    pub start: Instant,
+    /// Requests due from here on count for latency, answers for throughput.
     pub from: Instant,
-    /// Until here.
+    /// Until here; then nothing more is sent.
     pub until: Instant,
     /// Stop sending after so many requests, whatever the time.
     pub requests: Option<u64>,
@@ -41,158 +63,124 @@ pub struct Slice {
     pub in_window: u64,
     /// Right answers, within the window or not.
     pub ok: u64,
-    /// CPU time of the generator, ns, where the system tells.
-    pub generator_cpu_ns: Option<u64>,
+    /// Requests without an answer in time.
+    pub hung: u64,
+    /// Exact length of the window, ns: shorter than asked for after a request to end.
+    pub window_ns: u64,
+    /// What the generator spent.
+    pub account: Account,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Connecting,
-    Idle,
-    /// A request is under way.
-    Busy {
-        sent_at: Instant,
-        written: usize,
-        measured: bool,
-    },
-    /// Could not be opened again; stays out of the game.
-    Dead,
-}
-
-struct Connection {
-    stream: TcpStream,
-    state: State,
-    /// The request under way, or the next one: an index into the pool.
-    request: usize,
-    /// The beginning of an answer of which more is to come.
-    partial: Vec<u8>,
-    head: Option<Head>,
+/// The state of a constant pace within a slice.
+struct Pacing {
+    /// Next to be sent.
+    next: Schedule,
+    /// Next to fall due, for the count of those that wait.
+    arriving: Schedule,
+    waiting: u64,
+    /// Connections that have nothing to do, the longest idle first.
+    idle: VecDeque<usize>,
 }
 
 /// See the module.
 pub struct Fleet {
-    address: SocketAddr,
-    pool: Arc<[Request]>,
-    timeout: Duration,
+    target: Target,
     poll: Poll,
     events: Events,
+    timer: Timer,
     connections: Vec<Connection>,
+    dead: usize,
     in_flight: usize,
     read: Box<[u8]>,
     decoded: Vec<u8>,
+    /// For each request of the pool the last answer that was parsed and judged right.
+    known: Vec<Vec<u8>>,
+    pacing: Option<Pacing>,
     tally: Tally,
     slice: Slice,
     sent_in_slice: u64,
+    draining: bool,
 }
 
 impl Fleet {
-    /// Opens `connections` to `address`, a few at a time. `offset` is the number of
-    /// connections on other threads before these, so that each begins elsewhere in the pool.
+    /// Opens `connections`, a few at a time. `offset` is the number of connections on other
+    /// threads before these, so that each begins elsewhere in the pool.
     ///
     /// # Errors
-    /// When the system refuses, or the service takes longer than `open_timeout` to accept a
-    /// few.
-    pub fn open(
-        address: SocketAddr,
-        connections: usize,
-        offset: usize,
-        pool: Arc<[Request]>,
-        open_timeout: Duration,
-        request_timeout: Duration,
-    ) -> io::Result<Self> {
+    /// When fewer can be opened; says how many were.
+    pub fn open(target: &Target, connections: usize, offset: usize) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let timer = Timer::new(poll.registry(), TIMER)?;
         let mut fleet = Self {
-            address,
-            timeout: request_timeout,
-            poll: Poll::new()?,
+            poll,
+            timer,
             events: Events::with_capacity(EVENTS),
             connections: Vec::with_capacity(connections),
+            dead: 0,
             in_flight: 0,
             read: vec![0; READ_BYTES].into_boxed_slice(),
             decoded: Vec::new(),
+            known: vec![Vec::new(); target.pool.len()],
+            pacing: None,
             tally: Tally::default(),
             slice: Slice::default(),
             sent_in_slice: 0,
-            pool,
+            draining: false,
+            target: target.clone(),
         };
         while fleet.connections.len() < connections {
-            let group = OPENING.min(connections - fleet.connections.len());
-            for _ in 0..group {
-                let index = fleet.connections.len();
-                let stream = fleet.connect(index)?;
-                // Odd, and so prime to the pool's size: connections spread over the pool.
-                let request = (offset + index) * 97 % fleet.pool.len();
-                fleet.connections.push(Connection {
-                    stream,
-                    state: State::Connecting,
-                    request,
-                    partial: Vec::new(),
-                    head: None,
-                });
-            }
-            fleet.await_connected(open_timeout)?;
+            let opened = fleet.connections.len();
+            fleet.open_group(OPENING.min(connections - opened), offset).map_err(|e| {
+                let open = fleet.connections.iter().filter(|c| c.state == State::Idle).count();
+                io::Error::new(e.kind(), format!("{open} of {connections} could be opened: {e}"))
+            })?;
         }
         Ok(fleet)
     }
 
-    fn connect(&self, index: usize) -> io::Result<TcpStream> {
-        let mut stream = TcpStream::connect(self.address)?;
-        self.poll.registry().register(
-            &mut stream,
-            Token(index),
-            Interest::READABLE | Interest::WRITABLE,
-        )?;
-        Ok(stream)
-    }
-
-    fn await_connected(&mut self, limit: Duration) -> io::Result<()> {
-        let until = Instant::now() + limit;
-        while let Some(waiting) = self.connections.iter().position(|c| c.state == State::Connecting)
-        {
+    fn open_group(&mut self, group: usize, offset: usize) -> io::Result<()> {
+        for _ in 0..group {
+            let index = self.connections.len();
+            // Odd, and so prime to the pool's size: connections spread over the pool.
+            let request = (offset + index) * 97 % self.target.pool.len();
+            let registry = self.poll.registry();
+            self.connections.push(Connection::open(self.target.address, index, request, registry)?);
+        }
+        let until = Instant::now() + self.target.open_timeout;
+        while self.connections.iter().any(|c| matches!(c.state, State::Connecting(_))) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(io::Error::new(
                     ErrorKind::TimedOut,
-                    format!("connection {} was not accepted in time", waiting + 1),
+                    "the rest was not accepted in time",
                 ));
             }
             self.wait(left)?;
-            let ready: Vec<usize> = self.events.iter().map(|e| e.token().0).collect();
-            for index in ready {
-                self.finish_connect(index)?;
+            let events = std::mem::replace(&mut self.events, Events::with_capacity(0));
+            for event in events.iter().filter(|e| e.token() != TIMER) {
+                self.finish_connect(event.token().0)?;
             }
+            self.events = events;
         }
         Ok(())
     }
 
-    /// Whether the connection is established now; an error when it failed.
     fn finish_connect(&mut self, index: usize) -> io::Result<bool> {
         let connection = &mut self.connections[index];
-        if connection.state != State::Connecting {
-            return Ok(true);
+        let State::Connecting(since) = connection.state else { return Ok(false) };
+        let open = connection.finish_connect(self.poll.registry())?;
+        if open {
+            self.tally.connected(since.elapsed());
         }
-        if let Some(error) = connection.stream.take_error()? {
-            return Err(error);
-        }
-        match connection.stream.peer_addr() {
-            Ok(_) => {
-                connection.stream.set_nodelay(true)?;
-                connection.state = State::Idle;
-                // Only answers wake the loop from now on.
-                self.poll.registry().reregister(
-                    &mut connection.stream,
-                    Token(index),
-                    Interest::READABLE,
-                )?;
-                Ok(true)
-            }
-            Err(e) if e.kind() == ErrorKind::NotConnected => Ok(false),
-            Err(e) => Err(e),
-        }
+        Ok(open)
     }
 
     fn wait(&mut self, limit: Duration) -> io::Result<()> {
         match self.poll.poll(&mut self.events, Some(limit)) {
-            Err(e) if e.kind() == ErrorKind::Interrupted => Ok(()),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {
+                self.events.clear();
+                Ok(())
+            }
             other => other,
         }
     }
@@ -202,7 +190,8 @@ impl Fleet {
         for connection in &mut self.connections {
             connection.request %= pool.len();
         }
-        self.pool = pool;
+        self.known = vec![Vec::new(); pool.len()];
+        self.target.pool = pool;
     }
 
     /// What was counted since the last call.
@@ -212,123 +201,201 @@ impl Fleet {
 
     /// Connections that can carry a request.
     pub fn alive(&self) -> usize {
-        self.connections.iter().filter(|c| c.state != State::Dead).count()
+        self.connections.len() - self.dead
     }
 
-    /// Sends on every connection until the window ends, then waits for what is under way,
-    /// at most the time-out.
+    /// Sends until the window ends, then waits for what is under way, at most the time-out.
+    /// `part` is this thread's number and the number of threads.
     ///
     /// # Errors
     /// When the system refuses to wait for events; failures of requests are counted instead.
-    pub fn run(&mut self, window: Window) -> io::Result<Slice> {
-        let cpu = thread_cpu_ns();
+    pub fn run(&mut self, window: Window, pace: Pace, part: (usize, usize)) -> io::Result<Slice> {
+        let before = account::Thread::now();
         self.slice = Slice::default();
         self.sent_in_slice = 0;
-        for index in 0..self.connections.len() {
-            if self.connections[index].state == State::Idle {
-                self.send(index, &window);
+        self.draining = false;
+        let mut window = window;
+        match pace {
+            Pace::Closed => {
+                for index in 0..self.connections.len() {
+                    if self.connections[index].state == State::Idle {
+                        self.send(index, None, &window);
+                    }
+                }
+            }
+            Pace::Constant { rate, arrivals } => {
+                self.tally.pace();
+                let schedule = Schedule::new(rate, arrivals, part.0, part.1);
+                let idle = (0..self.connections.len())
+                    .filter(|&i| self.connections[i].state == State::Idle);
+                self.pacing = Some(Pacing {
+                    next: schedule.clone(),
+                    arriving: schedule,
+                    waiting: 0,
+                    idle: idle.collect(),
+                });
             }
         }
-        self.drive(&window)?;
-        self.slice.generator_cpu_ns =
-            thread_cpu_ns().zip(cpu).map(|(now, then)| now.saturating_sub(then));
+        self.drive(&mut window)?;
+        if self.draining {
+            self.abandon();
+        }
+        self.pacing = None;
+        self.slice.window_ns = nanoseconds(window.until.saturating_duration_since(window.from));
+        self.slice.account.add_thread(&before, &account::Thread::now());
         Ok(self.slice)
     }
 
-    fn drive(&mut self, window: &Window) -> io::Result<()> {
-        let mut next_look = Instant::now() + TIMEOUT_LOOK;
+    fn drive(&mut self, window: &mut Window) -> io::Result<()> {
+        let mut next_look = Instant::now() + LOOK;
+        let mut give_up = None;
         loop {
             let now = Instant::now();
             if now >= window.until || window.requests.is_some_and(|n| self.sent_in_slice >= n) {
-                if self.in_flight == 0 {
+                if self.in_flight == 0 && self.waiting(now, window) == 0 {
                     return Ok(());
                 }
-            } else if self.alive() == 0 {
+                let give_up = *give_up.get_or_insert(now + self.target.timeout);
+                if now >= give_up {
+                    self.draining = true;
+                    return Ok(());
+                }
+            }
+            if self.dead == self.connections.len() {
                 return Ok(()); // nobody left to send on
             }
             if now >= next_look {
-                self.expire(now);
-                next_look = now + TIMEOUT_LOOK;
-                continue;
+                self.look(now, window, give_up.is_some());
+                next_look = now + LOOK;
             }
-            self.wait(next_look - now)?;
+            self.send_due(now, window);
+            let limit = self.next_due(now, window).unwrap_or(LOOK);
+            self.wait(limit.min(next_look.saturating_duration_since(now)))?;
+            self.slice.account.wakeups += 1;
             // The list is taken out so that handling an event may borrow the rest.
             let events = std::mem::replace(&mut self.events, Events::with_capacity(0));
             for event in &events {
-                self.handle(event.token().0, event.is_writable(), window);
+                self.slice.account.events += 1;
+                // The timer is edge-triggered and needs no answer: setting it again re-arms it.
+                if event.token() != TIMER {
+                    self.handle(event.token().0, event.is_writable(), window);
+                }
             }
             self.events = events;
         }
     }
 
+    /// Requests of a constant pace that are due and not sent.
+    fn waiting(&mut self, now: Instant, window: &Window) -> u64 {
+        let Some(pacing) = &mut self.pacing else { return 0 };
+        while window.start + pacing.arriving.due() < window.until.min(now) {
+            pacing.arriving.advance();
+            pacing.waiting += 1;
+        }
+        pacing.waiting
+    }
+
+    /// Sends what is due, as far as connections are idle.
+    fn send_due(&mut self, now: Instant, window: &Window) {
+        if self.pacing.is_none() {
+            return;
+        }
+        let waiting = self.waiting(now, window);
+        let idle = self.pacing.as_ref().map_or(0, |p| p.idle.len()) as u64;
+        self.slice.account.backlog = self.slice.account.backlog.max(waiting.saturating_sub(idle));
+        while let Some(pacing) = &mut self.pacing {
+            let due = window.start + pacing.next.due();
+            if pacing.waiting == 0 {
+                return;
+            }
+            let Some(index) = pacing.idle.pop_front() else { return };
+            // It may have been closed since.
+            if self.connections[index].state == State::Idle {
+                pacing.next.advance();
+                pacing.waiting -= 1;
+                self.send(index, Some(due), window);
+            }
+        }
+    }
+
+    /// How long to sleep until the next request is due; sets the timer.
+    fn next_due(&mut self, now: Instant, window: &Window) -> Option<Duration> {
+        let pacing = self.pacing.as_ref()?;
+        if pacing.idle.is_empty() {
+            return None; // an answer comes first
+        }
+        let due = window.start + pacing.next.due();
+        if due >= window.until {
+            return Some(window.until.saturating_duration_since(now).max(Duration::from_micros(1)));
+        }
+        self.timer.sleep(due.saturating_duration_since(now))
+    }
+
     fn handle(&mut self, index: usize, writable: bool, window: &Window) {
         match self.connections[index].state {
             State::Dead => {}
-            State::Connecting => match self.finish_connect(index) {
-                Ok(true) => self.send(index, window),
+            State::Connecting(_) => match self.finish_connect(index) {
+                Ok(true) => self.free(index, window, None),
                 Ok(false) => {}
-                Err(_) => self.connections[index].state = State::Dead,
+                Err(_) => self.lose(index),
             },
-            State::Busy { .. } | State::Idle => {
+            State::Busy(_) | State::Idle => {
                 if writable {
-                    self.write_rest(index);
+                    let connection = &mut self.connections[index];
+                    let bytes = &self.target.pool[connection.request].bytes;
+                    connection.write_rest(bytes, self.poll.registry());
                 }
-                self.read_answers(index, window);
+                self.receive(index, window);
             }
         }
     }
 
-    fn send(&mut self, index: usize, window: &Window) {
-        let now = Instant::now();
-        if now >= window.until || window.requests.is_some_and(|n| self.sent_in_slice >= n) {
-            return;
+    /// The connection can carry the next request. `answered`: when its last answer was
+    /// complete.
+    fn free(&mut self, index: usize, window: &Window, answered: Option<Instant>) {
+        if let Some(pacing) = &mut self.pacing {
+            pacing.idle.push_back(index);
+            if pacing.waiting > 0 {
+                self.send_due(Instant::now(), window);
+            }
+        } else if let Some(sent) = self.send(index, None, window)
+            && let Some(answered) = answered
+        {
+            self.slice.account.gap(sent - answered);
         }
+    }
+
+    /// Sends unless the time for that is over; gives the moment.
+    fn send(&mut self, index: usize, due: Option<Instant>, window: &Window) -> Option<Instant> {
+        let now = Instant::now();
+        let over = window.requests.is_some_and(|n| self.sent_in_slice >= n);
+        // What was due in time is sent even if it is late: nothing is dropped.
+        if over || (due.is_none() && now >= window.until) {
+            return None;
+        }
+        let due = due.unwrap_or(now);
+        let flight = Flight { due, sent: now, measured: due >= window.from };
         let connection = &mut self.connections[index];
-        connection.state = State::Busy { sent_at: now, written: 0, measured: now >= window.from };
+        let bytes = &self.target.pool[connection.request].bytes;
         self.in_flight += 1;
         self.sent_in_slice += 1;
         self.tally.counts.sent += 1;
-        self.write_rest(index);
+        connection.send(flight, bytes, self.poll.registry());
+        Some(now)
     }
 
-    /// Writes what is left of the request. A full socket buffer waits for the next event;
-    /// an error shows as a close when reading.
-    fn write_rest(&mut self, index: usize) {
-        let connection = &mut self.connections[index];
-        let State::Busy { written, .. } = &mut connection.state else { return };
-        let bytes = &self.pool[connection.request].bytes;
-        let begun = *written;
-        while *written < bytes.len() {
-            match connection.stream.write(&bytes[*written..]) {
-                Ok(n) => *written += n,
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
-        let complete = *written == bytes.len();
-        if complete && begun == 0 {
-            return; // nearly always
-        }
-        let interest =
-            if complete { Interest::READABLE } else { Interest::READABLE | Interest::WRITABLE };
-        // Failing here means that the descriptor is unusable: the time-out will find it.
-        let _ = self.poll.registry().reregister(&mut connection.stream, Token(index), interest);
-    }
-
-    fn read_answers(&mut self, index: usize, window: &Window) {
+    fn receive(&mut self, index: usize, window: &Window) {
         loop {
-            let read = match self.connections[index].stream.read(&mut self.read) {
-                Ok(0) => return self.closed(index),
-                Ok(n) => n,
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
-                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                Err(_) => return self.closed(index),
-            };
-            let open = self.take(index, read, window);
-            // A read that did not fill the buffer has emptied the socket (epoll(7)): what
-            // comes later raises a new event.
-            if !open || read < self.read.len() {
-                return;
+            match self.connections[index].read(&mut self.read) {
+                Received::Nothing => return,
+                Received::Closed => return self.closed(index),
+                Received::Bytes(n) => {
+                    // A read that did not fill the buffer has emptied the socket (epoll(7)):
+                    // what comes later raises a new event.
+                    if !self.take(index, n, window) || n < self.read.len() {
+                        return;
+                    }
+                }
             }
         }
     }
@@ -336,138 +403,155 @@ impl Fleet {
     /// Takes `n` bytes that were read; false when the connection was replaced.
     fn take(&mut self, index: usize, n: usize, window: &Window) -> bool {
         let now = Instant::now();
+        self.tally.bytes += n as u64;
         let connection = &mut self.connections[index];
-        let State::Busy { sent_at, measured, .. } = connection.state else {
-            // Bytes that nobody asked for. No request can be blamed; do not go on with it.
+        let State::Busy(flight) = connection.state else {
+            // Bytes that nobody asked for. The request before was answered well; the
+            // connection cannot be trusted with another.
+            self.tally.surplus += 1;
             self.reopen(index);
             return false;
         };
-        let latency_ns = nanoseconds(now - sent_at);
+        let request = &self.target.pool[connection.request];
+        let known = &mut self.known[connection.request];
         let whole = connection.partial.is_empty();
-        if !whole {
-            connection.partial.extend_from_slice(&self.read[..n]);
-        }
-        let bytes = if whole { &self.read[..n] } else { &connection.partial[..] };
-        let request = &self.pool[connection.request];
-        let verdict = judge(bytes, &mut connection.head, &mut self.decoded, request);
-        let close = connection.head.is_some_and(|h| h.close);
-        match verdict {
-            Ok(None) => {
-                if whole {
-                    connection.partial.extend_from_slice(&self.read[..n]);
-                }
-                return true;
+        let verdict = if whole && !known.is_empty() && self.read[..n] == known[..] {
+            // Byte for byte what was parsed and judged right before.
+            Verdict::Right { close: false }
+        } else {
+            if !whole {
+                connection.partial.extend_from_slice(&self.read[..n]);
             }
-            Ok(Some(None)) => {
-                self.tally.succeed(latency_ns, measured);
+            let partial = std::mem::take(&mut connection.partial);
+            let bytes = if whole { &self.read[..n] } else { &partial[..] };
+            let verdict = connection.judge(bytes, request, &mut self.decoded);
+            if verdict == (Verdict::Right { close: false })
+                && matches!(request.body, Expected::Exact(_))
+            {
+                known.clear();
+                known.extend_from_slice(bytes);
+            }
+            connection.partial = partial;
+            if whole && verdict != (Verdict::Right { close: false }) {
+                // More is to come, or it is kept for the record.
+                connection.partial.extend_from_slice(&self.read[..n]);
+            }
+            verdict
+        };
+        if verdict == Verdict::Incomplete {
+            return true;
+        }
+        let early = !connection.has_written(request);
+        let close = self.count(index, verdict, early, flight, now, window);
+        self.in_flight -= 1;
+        self.connections[index].next_request(self.target.pool.len());
+        if close {
+            self.reopen(index);
+            return false;
+        }
+        self.free(index, window, Some(now));
+        true
+    }
+
+    /// Counts a complete answer; says whether its connection has to be replaced.
+    fn count(
+        &mut self,
+        index: usize,
+        verdict: Verdict,
+        early: bool,
+        flight: Flight,
+        now: Instant,
+        window: &Window,
+    ) -> bool {
+        let partial = &self.connections[index].partial;
+        let latency_ns = nanoseconds(now.saturating_duration_since(flight.due));
+        let (failure, close) = match verdict {
+            // An answer to half a request answers something else.
+            _ if early => (Some(Failure::ProtocolError), true),
+            Verdict::Right { close } => (None, close),
+            Verdict::Wrong(failure, close) => (Some(failure), close),
+            Verdict::Unparseable(_) | Verdict::Incomplete => (Some(Failure::ProtocolError), true),
+        };
+        match failure {
+            Some(failure) => self.tally.fail(failure, latency_ns, partial),
+            None => {
+                self.tally.succeed(&flight, now);
                 self.slice.ok += 1;
                 if now >= window.from && now < window.until {
                     self.slice.in_window += 1;
                 }
             }
-            Ok(Some(Some(failure))) => self.tally.fail(failure, latency_ns, bytes),
-            Err(_) => self.tally.fail(Failure::ProtocolError, latency_ns, bytes),
         }
-        self.in_flight -= 1;
-        let connection = &mut self.connections[index];
-        connection.state = State::Idle;
-        connection.partial.clear();
-        connection.head = None;
-        connection.request = (connection.request + 1) % self.pool.len();
-        if verdict.is_err() {
-            self.reopen(index);
-            return false;
-        }
-        if close {
+        if close && !early && !matches!(verdict, Verdict::Unparseable(_)) {
             self.tally.server_closes += 1;
-            self.reopen(index);
-            return false;
         }
-        self.send(index, window);
-        true
+        close
     }
 
     /// The service closed the connection, or it broke.
     fn closed(&mut self, index: usize) {
         let connection = &self.connections[index];
-        match connection.state {
-            State::Busy { sent_at, .. } => {
-                let failure = if connection.partial.is_empty() {
-                    Failure::StaleClose
-                } else {
-                    Failure::Truncated
-                };
-                self.tally.fail(failure, nanoseconds(sent_at.elapsed()), &connection.partial);
-                self.in_flight -= 1;
-            }
-            _ => self.tally.server_closes += 1,
+        if let State::Busy(flight) = connection.state {
+            let failure = if connection.partial.is_empty() {
+                Failure::StaleClose
+            } else {
+                Failure::Truncated
+            };
+            self.tally.fail(failure, nanoseconds(flight.due.elapsed()), &connection.partial);
+            self.in_flight -= 1;
+            self.connections[index].next_request(self.target.pool.len());
+        } else {
+            self.tally.server_closes += 1;
         }
         self.reopen(index);
     }
 
-    /// Counts requests that are older than the time-out and replaces their connections.
-    fn expire(&mut self, now: Instant) {
+    /// Looks after what no event tells: requests beyond the time-out, connections that do
+    /// not open, somebody's wish to end.
+    fn look(&mut self, now: Instant, window: &mut Window, draining: bool) {
+        if self.target.stop.as_ref().is_some_and(|s| s.load(Ordering::Relaxed)) {
+            window.until = window.until.min(now);
+        }
         for index in 0..self.connections.len() {
-            let connection = &self.connections[index];
-            let State::Busy { sent_at, .. } = connection.state else { continue };
-            let age = now - sent_at;
-            if age >= self.timeout {
-                self.tally.fail(Failure::TimedOut, nanoseconds(age), &connection.partial);
-                self.in_flight -= 1;
+            match self.connections[index].state {
+                State::Busy(flight) if !draining && now - flight.sent >= self.target.timeout => {
+                    self.hang(index, Failure::TimedOut, flight);
+                    self.reopen(index);
+                }
+                State::Connecting(since) if now - since >= self.target.timeout => self.lose(index),
+                _ => {}
+            }
+        }
+    }
+
+    /// The drain is over: what has no answer by now never got one.
+    fn abandon(&mut self) {
+        for index in 0..self.connections.len() {
+            if let State::Busy(flight) = self.connections[index].state {
+                self.hang(index, Failure::Unfinished, flight);
                 self.reopen(index);
             }
         }
+        self.slice.account.never_sent += self.pacing.as_ref().map_or(0, |p| p.waiting);
+    }
+
+    fn hang(&mut self, index: usize, failure: Failure, flight: Flight) {
+        let connection = &mut self.connections[index];
+        self.tally.fail(failure, nanoseconds(flight.due.elapsed()), &connection.partial);
+        connection.next_request(self.target.pool.len());
+        self.in_flight -= 1;
+        self.slice.hung += 1;
     }
 
     fn reopen(&mut self, index: usize) {
         self.tally.reconnects += 1;
-        let connection = &mut self.connections[index];
-        connection.partial.clear();
-        connection.head = None;
-        // Dropping the old stream ends its registration.
-        let opened = self.connect(index);
-        let connection = &mut self.connections[index];
-        match opened {
-            Ok(stream) => {
-                connection.stream = stream;
-                connection.state = State::Connecting;
-            }
-            Err(_) => connection.state = State::Dead,
+        if self.connections[index].reopen(self.target.address, self.poll.registry()).is_err() {
+            self.dead += 1;
         }
     }
-}
 
-/// `Ok(None)`: more bytes are needed. `Ok(Some(None))`: a right answer.
-fn judge(
-    bytes: &[u8],
-    head: &mut Option<Head>,
-    decoded: &mut Vec<u8>,
-    request: &Request,
-) -> Result<Option<Option<Failure>>, ProtocolError> {
-    if head.is_none() {
-        *head = response::head(bytes)?;
+    fn lose(&mut self, index: usize) {
+        self.connections[index].state = State::Dead;
+        self.dead += 1;
     }
-    let Some(head) = head else { return Ok(None) };
-    let Some(body) = response::body(bytes, head, decoded)? else { return Ok(None) };
-    let body = match body {
-        Body::InPlace(range) => &bytes[range],
-        Body::Decoded => decoded,
-    };
-    Ok(Some(if head.status != request.status {
-        Some(Failure::WrongStatus(head.status))
-    } else if !request.body.matches(body) {
-        Some(Failure::WrongBody)
-    } else {
-        None
-    }))
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// CPU time of the calling thread.
-fn thread_cpu_ns() -> Option<u64> {
-    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID).ok()?;
-    Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }

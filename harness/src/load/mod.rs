@@ -3,60 +3,61 @@
 //! Event loops on the generator's CPUs, one thread each; a member's connections are
 //! spread over them. Knows nothing of processes, plans or other members.
 
+pub mod account;
+pub mod connection;
 pub mod fleet;
+pub mod limit;
+pub mod measure;
+pub mod null;
+pub mod pace;
 pub mod response;
 pub mod tally;
+mod timer;
 
-pub use fleet::{Slice, Window};
+pub use account::Account;
+pub use fleet::{Slice, Target, Window};
+pub use pace::{Arrivals, Pace};
 pub use tally::Tally;
 
 use crate::host::affinity;
 use crate::scenario::Request;
 use fleet::Fleet;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longest that a run of a fixed number of requests may take.
 const FIXED_NUMBER_LIMIT: Duration = Duration::from_secs(120);
 
-/// All connections to one member under one condition.
+/// All connections to one service.
 pub struct Load {
     fleets: Vec<Fleet>,
     cpus: Vec<usize>,
 }
 
 impl Load {
-    /// Opens exactly `connections`, spread over one thread for each of `cpus` (at least one
-    /// thread; empty: one thread that is not pinned).
+    /// Opens exactly `connections`, spread over `threads` threads. Threads are pinned to
+    /// `cpus`, one each, when there are several and as many CPUs; a single thread runs where
+    /// its caller runs.
     ///
     /// # Errors
-    /// When fewer than asked for can be opened.
+    /// When fewer than asked for can be opened; says how many were.
     pub fn open(
-        address: SocketAddr,
+        target: &Target,
         connections: usize,
-        pool: &Arc<[Request]>,
-        open_timeout: Duration,
-        request_timeout: Duration,
+        threads: usize,
         cpus: &[usize],
     ) -> io::Result<Self> {
-        let threads = cpus.len().clamp(1, connections.max(1));
+        let threads = threads.clamp(1, connections.max(1));
         let mut fleets = Vec::with_capacity(threads);
         let mut offset = 0;
         for thread in 0..threads {
             let share = connections / threads + usize::from(thread < connections % threads);
-            fleets.push(Fleet::open(
-                address,
-                share,
-                offset,
-                Arc::clone(pool),
-                open_timeout,
-                request_timeout,
-            )?);
+            fleets.push(Fleet::open(target, share, offset)?);
             offset += share;
         }
-        Ok(Self { fleets, cpus: cpus.to_vec() })
+        let cpus = if cpus.len() >= threads { cpus.to_vec() } else { Vec::new() };
+        Ok(Self { fleets, cpus })
     }
 
     /// Sends the requests of `pool` from now on.
@@ -66,32 +67,41 @@ impl Load {
         }
     }
 
-    /// One slice: sends, leaves out `settle`, measures `window`, drains.
+    /// One slice in closed pace: sends, leaves out `settle`, measures `window`, drains.
     ///
     /// # Errors
     /// When the system refuses to wait for events.
     pub fn slice(&mut self, settle: Duration, window: Duration) -> io::Result<Slice> {
-        let from = Instant::now() + settle;
-        self.run(Window { from, until: from + window, requests: None })
+        let start = Instant::now();
+        let from = start + settle;
+        self.run(Window { start, from, until: from + window, requests: None }, Pace::Closed)
     }
 
-    /// Sends exactly `requests` (fewer when the connections die), whatever time it takes.
+    /// Sends exactly `requests` in closed pace (fewer when the connections die), whatever time
+    /// it takes.
     ///
     /// # Errors
     /// As [`Load::slice`].
     pub fn requests(&mut self, requests: u64) -> io::Result<Slice> {
-        let now = Instant::now();
-        self.run(Window { from: now, until: now + FIXED_NUMBER_LIMIT, requests: Some(requests) })
+        let start = Instant::now();
+        let until = start + FIXED_NUMBER_LIMIT;
+        self.run(Window { start, from: start, until, requests: Some(requests) }, Pace::Closed)
     }
 
-    fn run(&mut self, window: Window) -> io::Result<Slice> {
+    /// Sends at `pace` within `window`, then drains.
+    ///
+    /// # Errors
+    /// As [`Load::slice`].
+    pub fn run(&mut self, window: Window, pace: Pace) -> io::Result<Slice> {
         if let [only] = &mut self.fleets[..] {
-            return only.run(window);
+            return only.run(window, pace, (0, 1));
         }
         let cpus = &self.cpus;
-        let threads = self.fleets.len() as u64;
-        let share = |i: u64| Window {
-            requests: window.requests.map(|n| n / threads + u64::from(i < n % threads)),
+        let threads = self.fleets.len();
+        let share = |i: usize| Window {
+            requests: window
+                .requests
+                .map(|n| n / threads as u64 + u64::from((i as u64) < n % threads as u64)),
             ..window
         };
         let parts: Vec<io::Result<Slice>> = std::thread::scope(|scope| {
@@ -100,10 +110,12 @@ impl Load {
                 .iter_mut()
                 .enumerate()
                 .map(|(i, fleet)| {
-                    let window = share(i as u64);
+                    let window = share(i);
                     scope.spawn(move || {
-                        affinity::pin(&cpus[i..=i])?;
-                        fleet.run(window)
+                        if let Some(cpu) = cpus.get(i) {
+                            affinity::pin(&[*cpu])?;
+                        }
+                        fleet.run(window, pace, (i, threads))
                     })
                 })
                 .collect();
@@ -112,20 +124,7 @@ impl Load {
             };
             threads.into_iter().map(join).collect()
         });
-        parts.into_iter().try_fold(
-            Slice { generator_cpu_ns: Some(0), ..Slice::default() },
-            |sum, part| {
-                let part = part?;
-                Ok(Slice {
-                    in_window: sum.in_window + part.in_window,
-                    ok: sum.ok + part.ok,
-                    generator_cpu_ns: sum
-                        .generator_cpu_ns
-                        .zip(part.generator_cpu_ns)
-                        .map(|(a, b)| a + b),
-                })
-            },
-        )
+        parts.into_iter().try_fold(Slice::default(), |sum, part| Ok(sum.merged(&part?)))
     }
 
     /// What was counted since the last call, over all threads.
@@ -140,5 +139,19 @@ impl Load {
     /// Connections that can still carry a request.
     pub fn alive(&self) -> usize {
         self.fleets.iter().map(Fleet::alive).sum()
+    }
+}
+
+impl Slice {
+    fn merged(&self, other: &Self) -> Self {
+        Self {
+            in_window: self.in_window + other.in_window,
+            ok: self.ok + other.ok,
+            hung: self.hung + other.hung,
+            // All threads have the same window but for the moment in which they learn that
+            // somebody wants to end.
+            window_ns: self.window_ns.max(other.window_ns),
+            account: self.account.merged(&other.account),
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! What became of the requests: counts of every outcome and histograms of latency.
 
+use super::connection::Flight;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
+use std::time::{Duration, Instant};
 
 /// Longest latency that a histogram can hold.
 pub const MAX_LATENCY_NS: u64 = 60_000_000_000;
@@ -29,6 +31,15 @@ pub enum Failure {
     TimedOut,
     /// Not answered when the measurement ended.
     Unfinished,
+}
+
+/// What a constant pace has besides latency, which there begins when a request was due.
+#[derive(Debug, Clone)]
+pub struct Paced {
+    /// Of the same answers, from sending, ns.
+    pub service_time: Histogram<u64>,
+    /// Of the same requests, from due to sending, ns.
+    pub slip: Histogram<u64>,
 }
 
 /// Outcomes of requests. Each request ends as exactly one, so `sent` is the sum of the others.
@@ -66,6 +77,14 @@ pub struct Tally {
     pub server_closes: u64,
     /// Connections opened anew.
     pub reconnects: u64,
+    /// Bytes of all answers, heads included.
+    pub bytes: u64,
+    /// Reads that yielded bytes when no request was under way.
+    pub surplus: u64,
+    /// From beginning to open a connection until it was open, ns.
+    pub connect: Histogram<u64>,
+    /// In a constant pace, what tells the generator's lateness from the service's.
+    pub paced: Option<Box<Paced>>,
     /// Latency of right answers to requests sent within a window, ns.
     pub latency: Histogram<u64>,
     /// Latency of failed requests, ns, whenever they were sent.
@@ -117,6 +136,10 @@ impl Default for Tally {
             wrong_status_by_code: BTreeMap::new(),
             server_closes: 0,
             reconnects: 0,
+            bytes: 0,
+            surplus: 0,
+            connect: histogram(),
+            paced: None,
             latency: histogram(),
             failed_latency: histogram(),
             out_of_range: 0,
@@ -133,15 +156,36 @@ pub fn histogram() -> Histogram<u64> {
 }
 
 impl Tally {
-    /// A right answer. `measured`: its request was sent within a window.
-    pub fn succeed(&mut self, latency_ns: u64, measured: bool) {
+    /// A right answer to `flight`, complete at `now`.
+    pub fn succeed(&mut self, flight: &Flight, now: Instant) {
         self.counts.ok += 1;
-        if measured {
-            if self.latency.record(latency_ns).is_err() {
-                self.out_of_range += 1;
-            }
-            self.max_ns = self.max_ns.max(latency_ns);
+        if !flight.measured {
+            return;
         }
+        let latency_ns = nanoseconds(now.saturating_duration_since(flight.due));
+        if self.latency.record(latency_ns).is_err() {
+            self.out_of_range += 1;
+        }
+        self.max_ns = self.max_ns.max(latency_ns);
+        if let Some(paced) = &mut self.paced {
+            let slip_ns = nanoseconds(flight.sent.saturating_duration_since(flight.due));
+            // What latency can hold, its two parts can; what it cannot is counted above.
+            let _ = paced.slip.record(slip_ns);
+            let _ = paced.service_time.record(latency_ns.saturating_sub(slip_ns));
+        }
+    }
+
+    /// A connection was opened, within `took`.
+    pub fn connected(&mut self, took: Duration) {
+        // Longer than a minute is beyond every time-out.
+        let _ = self.connect.record(nanoseconds(took));
+    }
+
+    /// From now on requests have due times.
+    pub fn pace(&mut self) {
+        self.paced.get_or_insert_with(|| {
+            Box::new(Paced { service_time: histogram(), slip: histogram() })
+        });
     }
 
     /// A failed request; `offender` are the bytes that came, where some did.
@@ -177,6 +221,16 @@ impl Tally {
         self.server_closes += other.server_closes;
         self.reconnects += other.reconnects;
         let same_bounds = "histograms of one kind have the same bounds";
+        if let Some(other) = &other.paced {
+            self.pace();
+            if let Some(paced) = &mut self.paced {
+                paced.service_time.add(&other.service_time).expect(same_bounds);
+                paced.slip.add(&other.slip).expect(same_bounds);
+            }
+        }
+        self.bytes += other.bytes;
+        self.surplus += other.surplus;
+        self.connect.add(&other.connect).expect(same_bounds);
         self.latency.add(&other.latency).expect(same_bounds);
         self.failed_latency.add(&other.failed_latency).expect(same_bounds);
         self.out_of_range += other.out_of_range;
@@ -184,4 +238,9 @@ impl Tally {
         let room = KEPT_OFFENDERS - self.offenders.len();
         self.offenders.extend(other.offenders.iter().take(room).cloned());
     }
+}
+
+/// Whole nanoseconds.
+pub fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -31,6 +31,11 @@ impl Interrupt {
         Ok(Self(flag))
     }
 
+    /// The flag, for a loop that does not know this type.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
     /// Whether somebody asked to end.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -128,6 +128,20 @@ pub fn listener(group: Pid, address: SocketAddr) -> Listener {
     Listener::OtherAddress(ours.into_iter().map(|(local, _)| local).collect())
 }
 
+/// The process that listens at `address`, when it is on this machine and may be looked at.
+#[cfg(target_os = "linux")]
+pub fn listening_process(address: SocketAddr) -> Option<Pid> {
+    use procfs::net::TcpState;
+    let mut entries = procfs::net::tcp().unwrap_or_default();
+    entries.extend(procfs::net::tcp6().unwrap_or_default());
+    let entry = entries.into_iter().find(|e| {
+        e.state == TcpState::Listen
+            && e.local_address.port() == address.port()
+            && (e.local_address.ip() == address.ip() || e.local_address.ip().is_unspecified())
+    })?;
+    address.ip().is_loopback().then(|| owner(entry.inode))?.map(|(pid, _)| Pid::from_raw(pid))
+}
+
 #[cfg(target_os = "linux")]
 fn sockets(pid: Pid) -> Vec<u64> {
     use procfs::process::FDTarget;
@@ -177,4 +191,10 @@ pub fn memory(group: Pid) -> Memory {
 #[cfg(not(target_os = "linux"))]
 pub fn listener(_group: Pid, _address: SocketAddr) -> Listener {
     Listener::Unknown
+}
+
+/// Not read on this system.
+#[cfg(not(target_os = "linux"))]
+pub fn listening_process(_address: SocketAddr) -> Option<Pid> {
+    None
 }

@@ -342,12 +342,16 @@ impl Latency {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::connection::Flight;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn a_histogram_survives_packing_and_damage_is_found() {
         let mut tally = Tally::default();
-        for i in 1..=10_000_u64 {
-            tally.succeed(i * 1_000, true);
+        let sent = Instant::now();
+        let flight = Flight { due: sent, sent, measured: true };
+        for i in 1..=10_000 {
+            tally.succeed(&flight, sent + Duration::from_micros(i));
         }
         let packed = Latency::pack(&tally);
         let unpacked = packed.unpack().expect("unpacks");

@@ -1,0 +1,253 @@
+//! `harness load`: the engine by itself.
+
+use super::{Interrupted, Unsuccessful, Usage, print, print_json, say};
+use crate::cli::{Load, LoadFormat};
+use crate::host::{affinity, limits};
+use crate::load::measure::{self, Options};
+use crate::load::{Arrivals, Pace, Target};
+use crate::process::{Interrupt, tree};
+use crate::report::load::{LoadReport, hgrm, oha};
+use crate::scenario::{Expected, Request};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Faster than any loopback can be asked: a typing error.
+const GREATEST_RATE: f64 = 10_000_000.0;
+/// Longer than anybody waits for a measurement: a typing error.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+pub fn run(args: &Load) -> anyhow::Result<()> {
+    let url = Url::parse(&args.url).map_err(|e| Usage(format!("{}: {e}", args.url)))?;
+    let request = request(args, &url).map_err(Usage)?;
+    let options_of = |address, stop| options(args, address, request, stop);
+    let address = url.resolve().map_err(|e| Usage(format!("{}: {e}", args.url)))?;
+    let interrupt = Interrupt::install()?;
+    let options = options_of(address, interrupt.flag()).map_err(Usage)?;
+    limits::ensure_descriptors(options.connections as u64)
+        .map_err(|e| Usage(format!("--connections {}: {e}", options.connections)))?;
+    let pace = match options.pace {
+        Pace::Closed => "closed pace".to_owned(),
+        Pace::Constant { rate, .. } => format!("constant pace of {rate} req/s"),
+    };
+    say(&format!("{} at {address}, {pace}", args.url));
+    // On this machine its CPU time can be read; elsewhere it stays unknown.
+    let service = tree::listening_process(address);
+    let measurement = measure::measure(&options, &mut || tree::cpu_ns(service?))
+        .map_err(|e| Unsuccessful(format!("{address}: {e}")))?;
+    let report = LoadReport::new(&measurement, format!("{} ({address})", args.url), pace);
+    match args.format {
+        LoadFormat::Text => print(&report.text())?,
+        LoadFormat::Json => print_json(&report)?,
+        LoadFormat::Hgrm => print(&hgrm(&measurement.tally.latency))?,
+        LoadFormat::Oha => print_json(&oha(&measurement))?,
+    }
+    if interrupt.is_set() {
+        return Err(Interrupted.into());
+    }
+    if measurement.tally.counts.ok == 0 {
+        return Err(Unsuccessful("no request was answered as expected".to_owned()).into());
+    }
+    Ok(())
+}
+
+fn options(
+    args: &Load,
+    address: SocketAddr,
+    request: Request,
+    stop: Arc<std::sync::atomic::AtomicBool>,
+) -> Result<Options, String> {
+    if args.connections == 0 {
+        return Err("--connections 0: at least one is needed".to_owned());
+    }
+    let duration = duration("--duration", &args.duration)?;
+    if duration.is_zero() {
+        return Err("--duration 0: the window must have a length".to_owned());
+    }
+    let timeout = self::duration("--timeout", &args.timeout)?;
+    if timeout.is_zero() {
+        return Err("--timeout 0: no answer can come in no time".to_owned());
+    }
+    let pace = match args.rate {
+        None => Pace::Closed,
+        Some(rate) if rate.is_finite() && rate > 0.0 && rate <= GREATEST_RATE => {
+            Pace::Constant { rate, arrivals: Arrivals::Uniform }
+        }
+        Some(rate) => {
+            return Err(format!(
+                "--rate {rate}: give requests a second, above 0 and up to {GREATEST_RATE}"
+            ));
+        }
+    };
+    let allowed = affinity::allowed();
+    let threads = args.threads.unwrap_or((allowed.len() / 4).max(1));
+    if threads == 0 || threads > 1024 {
+        return Err(format!("--threads {threads}: give 1 to 1024"));
+    }
+    Ok(Options {
+        target: Target {
+            address,
+            pool: Arc::from([request]),
+            open_timeout: timeout,
+            timeout,
+            stop: Some(stop),
+        },
+        connections: args.connections,
+        threads,
+        cpus: Vec::new(),
+        pace,
+        warm_up: self::duration("--warm-up", &args.warm_up)?,
+        duration,
+    })
+}
+
+/// `10s`, `500ms`, `1m 30s`; a bare number is seconds.
+fn duration(option: &str, text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{option} {text}: give a duration such as 10s, 500ms or 2m");
+    let parsed = match text.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?,
+        Err(_) => {
+            let signed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+            Duration::try_from(signed).map_err(|_| wrong())?
+        }
+    };
+    if parsed > LONGEST {
+        return Err(format!("{option} {text}: at most a day"));
+    }
+    Ok(parsed)
+}
+
+/// The parts of an http URL that a load needs.
+struct Url {
+    host: String,
+    port: u16,
+    target: String,
+}
+
+impl Url {
+    fn parse(text: &str) -> Result<Self, String> {
+        let rest = text.strip_prefix("http://").ok_or_else(|| {
+            if text.starts_with("https://") {
+                "TLS is not spoken here; load the service itself over http://".to_owned()
+            } else {
+                "must begin with http://, as in http://127.0.0.1:8080/users/500".to_owned()
+            }
+        })?;
+        if let Some(odd) = rest.chars().find(|c| !c.is_ascii_graphic() || *c == '#') {
+            return Err(format!("{odd:?} cannot stand in it; percent-encode it"));
+        }
+        let at = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(at);
+        let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
+        // An IPv6 address has colons of its own, in brackets.
+        let port_at = authority.rfind(':').filter(|&i| !authority[i..].contains(']'));
+        let (host, port) = match port_at {
+            None => (authority, 80),
+            Some(i) => {
+                let port = authority[i + 1..].parse().ok().filter(|p| *p > 0);
+                (&authority[..i], port.ok_or(format!("`{}` is no port", &authority[i + 1..]))?)
+            }
+        };
+        if host.is_empty() || host.contains('@') {
+            return Err(format!("`{host}` is no host"));
+        }
+        Ok(Self { host: host.to_owned(), port, target })
+    }
+
+    /// Resolved once; of several addresses the first is used, and printed.
+    fn resolve(&self) -> Result<SocketAddr, String> {
+        let name = self.host.trim_start_matches('[').trim_end_matches(']');
+        let mut all =
+            (name, self.port).to_socket_addrs().map_err(|e| format!("cannot be resolved: {e}"))?;
+        all.next().ok_or_else(|| "has no address".to_owned())
+    }
+}
+
+fn request(args: &Load, url: &Url) -> Result<Request, String> {
+    let token = |text: &str| {
+        !text.is_empty()
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+    };
+    if !token(&args.method) {
+        return Err(format!("--method {}: no method looks like this", args.method));
+    }
+    if args.method == "HEAD" {
+        return Err("--method HEAD: its answers have no body to check; use GET".to_owned());
+    }
+    if !(100..=599).contains(&args.expect_status) {
+        return Err(format!("--expect-status {}: give 100 to 599", args.expect_status));
+    }
+    let mut head = format!("{} {} HTTP/1.1\r\n", args.method, url.target);
+    let mut has_host = false;
+    for header in &args.header {
+        let (name, value) = header
+            .split_once(':')
+            .ok_or(format!("--header {header}: write it as \"Name: value\""))?;
+        if !token(name) || value.contains(['\r', '\n', '\0']) {
+            return Err(format!("--header {header:?}: not a header's name and value"));
+        }
+        if name.eq_ignore_ascii_case("content-length")
+            || name.eq_ignore_ascii_case("transfer-encoding")
+        {
+            return Err(format!("--header {name}: the length follows from --body"));
+        }
+        has_host |= name.eq_ignore_ascii_case("host");
+        head += &format!("{name}: {}\r\n", value.trim());
+    }
+    if !has_host {
+        head += &format!("Host: {}:{}\r\n", url.host, url.port);
+    }
+    if let Some(body) = &args.body {
+        head += &format!("Content-Length: {}\r\n", body.len());
+    }
+    head += "\r\n";
+    let mut bytes = head.into_bytes();
+    bytes.extend_from_slice(args.body.as_deref().unwrap_or_default().as_bytes());
+    Ok(Request { bytes, status: args.expect_status, body: Expected::Any })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls() {
+        let good = [
+            ("http://127.0.0.1:8080/users/500", "127.0.0.1", 8080, "/users/500"),
+            ("http://localhost", "localhost", 80, "/"),
+            ("http://[::1]:81?x=y", "[::1]", 81, "/?x=y"),
+            ("http://[::1]/a", "[::1]", 80, "/a"),
+        ];
+        for (text, host, port, target) in good {
+            let url = Url::parse(text).expect(text);
+            assert_eq!((url.host.as_str(), url.port, url.target.as_str()), (host, port, target));
+        }
+        let bad = [
+            ("https://127.0.0.1/", "TLS"),
+            ("127.0.0.1:8080", "must begin with http://"),
+            ("http://127.0.0.1:x/", "no port"),
+            ("http://127.0.0.1:0/", "no port"),
+            ("http://127.0.0.1:99999/", "no port"),
+            ("http:///users", "no host"),
+            ("http://127.0.0.1:80/a b", "percent-encode"),
+            ("http://127.0.0.1:80/é", "percent-encode"),
+            ("http://127.0.0.1:80/a\r\nX: y", "percent-encode"),
+        ];
+        for (text, part) in bad {
+            let error = Url::parse(text).err().expect(text);
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn durations() {
+        for (text, ms) in
+            [("10s", 10_000), ("500ms", 500), ("2m", 120_000), ("1.5", 1_500), ("0", 0)]
+        {
+            assert_eq!(duration("-d", text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for text in ["", "ten", "-1s", "-1", "1e99", "NaN", "100h"] {
+            assert!(duration("-d", text).is_err(), "{text}");
+        }
+    }
+}

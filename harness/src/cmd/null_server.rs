@@ -1,0 +1,23 @@
+//! `harness null-server`.
+
+use super::{Usage, print};
+use crate::cli::NullServer;
+use crate::load::null;
+use crate::process::Interrupt;
+use std::net::{Ipv4Addr, SocketAddr};
+
+pub fn run(args: &NullServer) -> anyhow::Result<()> {
+    let interrupt = Interrupt::install()?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
+    let server = null::Server::bind(address)
+        .map_err(|e| Usage(format!("cannot listen on {address}: {e}; choose another port")))?;
+    let address = server.address()?;
+    print(&format!(
+        "ready {{\"host\":\"{}\",\"port\":{},\"workers\":1,\"runtime\":\"null {}\"}}\n",
+        address.ip(),
+        address.port(),
+        env!("CARGO_PKG_VERSION")
+    ))?;
+    server.run(&interrupt.flag())?;
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! One connection: what it is doing, and the bytes that go over it.
+//!
+//! Knows neither time-outs nor counts; `fleet` does.
+
+use super::response::{self, Body, Head, ProtocolError};
+use super::tally::Failure;
+use crate::scenario::Request;
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// A request under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flight {
+    /// When it was due; in a closed pace when it was sent.
+    pub due: Instant,
+    /// Immediately before its first byte was written.
+    pub sent: Instant,
+    /// It counts for latency.
+    pub measured: bool,
+}
+
+/// What a connection is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Being opened since.
+    Connecting(Instant),
+    /// Nothing.
+    Idle,
+    /// Waiting for an answer.
+    Busy(Flight),
+    /// Nothing any more: it could not be opened again.
+    Dead,
+}
+
+/// See the module.
+pub struct Connection {
+    /// What it is doing.
+    pub state: State,
+    /// The request under way, or the next one: an index into the pool.
+    pub request: usize,
+    /// The beginning of an answer of which more is to come.
+    pub partial: Vec<u8>,
+    stream: TcpStream,
+    token: Token,
+    written: usize,
+    head: Option<Head>,
+}
+
+/// What reading yielded.
+pub enum Received {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing at present.
+    Nothing,
+    /// The connection is closed or broken.
+    Closed,
+}
+
+/// What became of the bytes of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// More are needed.
+    Incomplete,
+    /// A right answer.
+    Right {
+        /// The service will close the connection.
+        close: bool,
+    },
+    /// A complete, wrong answer.
+    Wrong(Failure, bool),
+    /// None that can be parsed.
+    Unparseable(ProtocolError),
+}
+
+impl Connection {
+    /// Begins to open a connection.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn open(
+        address: SocketAddr,
+        index: usize,
+        request: usize,
+        registry: &Registry,
+    ) -> io::Result<Self> {
+        let mut connection = Self {
+            state: State::Dead,
+            request,
+            partial: Vec::new(),
+            stream: TcpStream::connect(address)?,
+            token: Token(index),
+            written: 0,
+            head: None,
+        };
+        let both = Interest::READABLE | Interest::WRITABLE;
+        registry.register(&mut connection.stream, connection.token, both)?;
+        connection.state = State::Connecting(Instant::now());
+        Ok(connection)
+    }
+
+    /// Replaces this connection by a new one; the old one is closed.
+    ///
+    /// # Errors
+    /// When the system refuses; the connection is then dead.
+    pub fn reopen(&mut self, address: SocketAddr, registry: &Registry) -> io::Result<()> {
+        self.state = State::Dead;
+        let request = self.request;
+        *self = Self::open(address, self.token.0, request, registry)?;
+        Ok(())
+    }
+
+    /// Whether it is open by now.
+    ///
+    /// # Errors
+    /// When opening failed.
+    pub fn finish_connect(&mut self, registry: &Registry) -> io::Result<bool> {
+        if let Some(error) = self.stream.take_error()? {
+            return Err(error);
+        }
+        match self.stream.peer_addr() {
+            Err(e) if e.kind() == ErrorKind::NotConnected => return Ok(false),
+            other => other?,
+        };
+        self.stream.set_nodelay(true)?;
+        // From now on only answers wake the loop.
+        registry.reregister(&mut self.stream, self.token, Interest::READABLE)?;
+        self.state = State::Idle;
+        Ok(true)
+    }
+
+    /// Begins to write the request.
+    pub fn send(&mut self, flight: Flight, bytes: &[u8], registry: &Registry) {
+        self.state = State::Busy(flight);
+        self.written = 0;
+        self.write(bytes);
+        if self.written < bytes.len() {
+            self.watch(Interest::READABLE | Interest::WRITABLE, registry);
+        }
+    }
+
+    /// Writes what is left of the request, if anything is.
+    pub fn write_rest(&mut self, bytes: &[u8], registry: &Registry) {
+        if matches!(self.state, State::Busy(_)) && self.written < bytes.len() {
+            self.write(bytes);
+            if self.written == bytes.len() {
+                self.watch(Interest::READABLE, registry);
+            }
+        }
+    }
+
+    /// A full socket buffer waits for the next event; an error shows when reading.
+    fn write(&mut self, bytes: &[u8]) {
+        while self.written < bytes.len() {
+            match self.stream.write(&bytes[self.written..]) {
+                Ok(n) => self.written += n,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+    }
+
+    fn watch(&mut self, interest: Interest, registry: &Registry) {
+        // Failing here means that the descriptor is unusable: the time-out will find it.
+        let _ = registry.reregister(&mut self.stream, self.token, interest);
+    }
+
+    /// Reads once.
+    pub fn read(&mut self, buffer: &mut [u8]) -> Received {
+        loop {
+            return match self.stream.read(buffer) {
+                Ok(0) => Received::Closed,
+                Ok(n) => Received::Bytes(n),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => Received::Nothing,
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => Received::Closed,
+            };
+        }
+    }
+
+    /// Whether the whole request has been written.
+    pub fn has_written(&self, request: &Request) -> bool {
+        self.written == request.bytes.len()
+    }
+
+    /// Judges all bytes of the answer that have come so far; `bytes` begins with
+    /// `self.partial`, or `self.partial` is empty.
+    pub fn judge(&mut self, bytes: &[u8], request: &Request, decoded: &mut Vec<u8>) -> Verdict {
+        match self.parse(bytes, decoded) {
+            Err(error) => Verdict::Unparseable(error),
+            Ok(None) => Verdict::Incomplete,
+            Ok(Some((head, body))) => {
+                let body = match body {
+                    Body::InPlace(range) => &bytes[range],
+                    Body::Decoded => decoded,
+                };
+                if head.status != request.status {
+                    Verdict::Wrong(Failure::WrongStatus(head.status), head.close)
+                } else if !request.body.matches(body) {
+                    Verdict::Wrong(Failure::WrongBody, head.close)
+                } else {
+                    Verdict::Right { close: head.close }
+                }
+            }
+        }
+    }
+
+    fn parse(
+        &mut self,
+        bytes: &[u8],
+        decoded: &mut Vec<u8>,
+    ) -> Result<Option<(Head, Body)>, ProtocolError> {
+        if self.head.is_none() {
+            self.head = response::head(bytes)?;
+        }
+        let Some(head) = self.head else { return Ok(None) };
+        Ok(response::body(bytes, &head, decoded)?.map(|body| (head, body)))
+    }
+
+    /// Goes on to the next request of a pool of `pool` requests.
+    pub fn next_request(&mut self, pool: usize) {
+        self.state = State::Idle;
+        self.partial.clear();
+        self.head = None;
+        self.request = (self.request + 1) % pool;
+    }
+}
