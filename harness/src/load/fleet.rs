@@ -3,18 +3,17 @@
 //! One request in flight per connection. In steady state the loop allocates nothing:
 //! requests are written beforehand, answers are judged where they were read.
 
-use super::account::{self, Account};
+use super::account;
 use super::connection::{Connection, Flight, Received, State, Verdict};
-use super::pace::{Pace, Schedule};
+use super::pace::{Pace, Queue, Schedule};
+use super::slice::{Slice, Target, Window};
 use super::tally::{Failure, Tally, nanoseconds};
 use super::timer::Timer;
 use crate::scenario::{Expected, Request};
 use mio::{Events, Poll, Token};
-use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Answers taken per wake-up; more wait for the next.
@@ -27,60 +26,6 @@ const OPENING: usize = 64;
 const LOOK: Duration = Duration::from_millis(50);
 /// The timer's place among the connections' numbers.
 const TIMER: Token = Token(usize::MAX);
-
-/// What every connection of a load has in common.
-#[derive(Debug, Clone)]
-pub struct Target {
-    /// Where the service listens.
-    pub address: SocketAddr,
-    /// The requests, one after the other, then from the beginning.
-    pub pool: Arc<[Request]>,
-    /// Longest that a group of connections may take to open.
-    pub open_timeout: Duration,
-    /// Longest that an answer may take.
-    pub timeout: Duration,
-    /// Set when somebody asked to end: sending stops, what is under way is awaited.
-    pub stop: Option<Arc<AtomicBool>>,
-}
-
-/// When to send and what of it counts. All instants are on the monotonic clock.
-#[derive(Debug, Clone, Copy)]
-pub struct Window {
-    /// Sending begins; a schedule's time 0.
-    pub start: Instant,
-    /// Requests due from here on count for latency, answers for throughput.
-    pub from: Instant,
-    /// Until here; then nothing more is sent.
-    pub until: Instant,
-    /// Stop sending after so many requests, whatever the time.
-    pub requests: Option<u64>,
-}
-
-/// What a slice yielded, besides the tally.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Slice {
-    /// Right answers that were complete within the window.
-    pub in_window: u64,
-    /// Right answers, within the window or not.
-    pub ok: u64,
-    /// Requests without an answer in time.
-    pub hung: u64,
-    /// Exact length of the window, ns: shorter than asked for after a request to end.
-    pub window_ns: u64,
-    /// What the generator spent.
-    pub account: Account,
-}
-
-/// The state of a constant pace within a slice.
-struct Pacing {
-    /// Next to be sent.
-    next: Schedule,
-    /// Next to fall due, for the count of those that wait.
-    arriving: Schedule,
-    waiting: u64,
-    /// Connections that have nothing to do, the longest idle first.
-    idle: VecDeque<usize>,
-}
 
 /// See the module.
 pub struct Fleet {
@@ -95,7 +40,8 @@ pub struct Fleet {
     decoded: Vec<u8>,
     /// For each request of the pool the last answer that was parsed and judged right.
     known: Vec<Vec<u8>>,
-    pacing: Option<Pacing>,
+    /// In a constant pace, what is due.
+    queue: Option<Queue>,
     tally: Tally,
     slice: Slice,
     sent_in_slice: u64,
@@ -121,7 +67,7 @@ impl Fleet {
             read: vec![0; READ_BYTES].into_boxed_slice(),
             decoded: Vec::new(),
             known: vec![Vec::new(); target.pool.len()],
-            pacing: None,
+            queue: None,
             tally: Tally::default(),
             slice: Slice::default(),
             sent_in_slice: 0,
@@ -228,19 +174,14 @@ impl Fleet {
                 let schedule = Schedule::new(rate, arrivals, part.0, part.1);
                 let idle = (0..self.connections.len())
                     .filter(|&i| self.connections[i].state == State::Idle);
-                self.pacing = Some(Pacing {
-                    next: schedule.clone(),
-                    arriving: schedule,
-                    waiting: 0,
-                    idle: idle.collect(),
-                });
+                self.queue = Some(Queue::new(schedule, idle.collect()));
             }
         }
         self.drive(&mut window)?;
         if self.draining {
             self.abandon();
         }
-        self.pacing = None;
+        self.queue = None;
         self.slice.window_ns = nanoseconds(window.until.saturating_duration_since(window.from));
         self.slice.account.add_thread(&before, &account::Thread::now());
         Ok(self.slice)
@@ -287,32 +228,19 @@ impl Fleet {
 
     /// Requests of a constant pace that are due and not sent.
     fn waiting(&mut self, now: Instant, window: &Window) -> u64 {
-        let Some(pacing) = &mut self.pacing else { return 0 };
-        while window.start + pacing.arriving.due() < window.until.min(now) {
-            pacing.arriving.advance();
-            pacing.waiting += 1;
-        }
-        pacing.waiting
+        let until = window.until.min(now).saturating_duration_since(window.start);
+        self.queue.as_mut().map_or(0, |queue| queue.fall_due(until))
     }
 
     /// Sends what is due, as far as connections are idle.
     fn send_due(&mut self, now: Instant, window: &Window) {
-        if self.pacing.is_none() {
-            return;
-        }
-        let waiting = self.waiting(now, window);
-        let idle = self.pacing.as_ref().map_or(0, |p| p.idle.len()) as u64;
-        self.slice.account.backlog = self.slice.account.backlog.max(waiting.saturating_sub(idle));
-        while let Some(pacing) = &mut self.pacing {
-            let due = window.start + pacing.next.due();
-            if pacing.waiting == 0 {
-                return;
-            }
-            let Some(index) = pacing.idle.pop_front() else { return };
-            // It may have been closed since.
+        self.waiting(now, window);
+        while let Some(queue) = &mut self.queue {
+            self.slice.account.backlog = self.slice.account.backlog.max(queue.backlog());
+            let Some(index) = queue.pair() else { return };
+            // It may have been closed since it fell idle.
             if self.connections[index].state == State::Idle {
-                pacing.next.advance();
-                pacing.waiting -= 1;
+                let due = window.start + queue.take();
                 self.send(index, Some(due), window);
             }
         }
@@ -320,15 +248,11 @@ impl Fleet {
 
     /// How long to sleep until the next request is due; sets the timer.
     fn next_due(&mut self, now: Instant, window: &Window) -> Option<Duration> {
-        let pacing = self.pacing.as_ref()?;
-        if pacing.idle.is_empty() {
-            return None; // an answer comes first
+        let due = window.start + self.queue.as_ref()?.next_due()?;
+        if due < window.until {
+            return self.timer.sleep(due.saturating_duration_since(now));
         }
-        let due = window.start + pacing.next.due();
-        if due >= window.until {
-            return Some(window.until.saturating_duration_since(now).max(Duration::from_micros(1)));
-        }
-        self.timer.sleep(due.saturating_duration_since(now))
+        Some(window.until.saturating_duration_since(now))
     }
 
     fn handle(&mut self, index: usize, writable: bool, window: &Window) {
@@ -353,11 +277,9 @@ impl Fleet {
     /// The connection can carry the next request. `answered`: when its last answer was
     /// complete.
     fn free(&mut self, index: usize, window: &Window, answered: Option<Instant>) {
-        if let Some(pacing) = &mut self.pacing {
-            pacing.idle.push_back(index);
-            if pacing.waiting > 0 {
-                self.send_due(Instant::now(), window);
-            }
+        if let Some(queue) = &mut self.queue {
+            queue.free(index);
+            self.send_due(Instant::now(), window);
         } else if let Some(sent) = self.send(index, None, window)
             && let Some(answered) = answered
         {
@@ -532,7 +454,7 @@ impl Fleet {
                 self.reopen(index);
             }
         }
-        self.slice.account.never_sent += self.pacing.as_ref().map_or(0, |p| p.waiting);
+        self.slice.account.never_sent += self.queue.as_ref().map_or(0, Queue::waiting);
     }
 
     fn hang(&mut self, index: usize, failure: Failure, flight: Flight) {

@@ -11,12 +11,13 @@ pub mod measure;
 pub mod null;
 pub mod pace;
 pub mod response;
+pub mod slice;
 pub mod tally;
 mod timer;
 
 pub use account::Account;
-pub use fleet::{Slice, Target, Window};
 pub use pace::{Arrivals, Pace};
+pub use slice::{Slice, Target, Window};
 pub use tally::Tally;
 
 use crate::host::affinity;
@@ -139,19 +140,5 @@ impl Load {
     /// Connections that can still carry a request.
     pub fn alive(&self) -> usize {
         self.fleets.iter().map(Fleet::alive).sum()
-    }
-}
-
-impl Slice {
-    fn merged(&self, other: &Self) -> Self {
-        Self {
-            in_window: self.in_window + other.in_window,
-            ok: self.ok + other.ok,
-            hung: self.hung + other.hung,
-            // All threads have the same window but for the moment in which they learn that
-            // somebody wants to end.
-            window_ns: self.window_ns.max(other.window_ns),
-            account: self.account.merged(&other.account),
-        }
     }
 }

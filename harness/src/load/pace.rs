@@ -2,6 +2,7 @@
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// When to send.
@@ -72,6 +73,70 @@ impl Schedule {
     }
 }
 
+/// Which requests of a schedule are due and which connections could carry them.
+#[derive(Debug)]
+pub struct Queue {
+    /// Next to be sent.
+    next: Schedule,
+    /// Next to fall due.
+    arriving: Schedule,
+    /// Due and not sent.
+    waiting: u64,
+    /// Connections that have nothing to do, the longest idle first.
+    idle: VecDeque<usize>,
+}
+
+impl Queue {
+    /// Nothing is due yet; `idle` are the connections.
+    pub fn new(schedule: Schedule, idle: VecDeque<usize>) -> Self {
+        Self { next: schedule.clone(), arriving: schedule, waiting: 0, idle }
+    }
+
+    /// What is due before `until` waits from now on; gives how many wait.
+    pub fn fall_due(&mut self, until: Duration) -> u64 {
+        while self.arriving.due() < until {
+            self.arriving.advance();
+            self.waiting += 1;
+        }
+        self.waiting
+    }
+
+    /// Due requests that were not sent.
+    pub fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// Due requests for which there is no connection.
+    pub fn backlog(&self) -> u64 {
+        self.waiting.saturating_sub(self.idle.len() as u64)
+    }
+
+    /// A connection has nothing to do.
+    pub fn free(&mut self, connection: usize) {
+        self.idle.push_back(connection);
+    }
+
+    /// A connection for the longest waiting request, if there are both. The request is only
+    /// taken by [`Queue::take`]: the connection may have been closed since it fell idle.
+    pub fn pair(&mut self) -> Option<usize> {
+        if self.waiting == 0 { None } else { self.idle.pop_front() }
+    }
+
+    /// Takes the longest waiting request; gives when it was due.
+    pub fn take(&mut self) -> Duration {
+        let due = self.next.due();
+        self.next.advance();
+        self.waiting -= 1;
+        due
+    }
+
+    /// When the next request is due for which there will be a connection; `None` where an
+    /// answer has to come first.
+    pub fn next_due(&self) -> Option<Duration> {
+        (!self.idle.is_empty()).then(|| self.next.due())
+    }
+}
+
 /// Exponentially distributed with mean 1, by inversion.
 fn exponential(rng: &mut impl Rng) -> f64 {
     let uniform: f64 = rng.random(); // in [0, 1): 1 − u is never 0
@@ -97,6 +162,22 @@ mod tests {
         assert_eq!(all, [0, 1_000_000, 2_000_000, 3_000_000]);
         let million = dues(Schedule::new(8.0, Arrivals::Uniform, 0, 1), 1_000_001);
         assert_eq!(million[1_000_000], 125_000_000_000_000);
+    }
+
+    #[test]
+    fn what_finds_no_connection_waits_and_is_sent_in_order() {
+        let ms = Duration::from_millis;
+        let schedule = Schedule::new(1000.0, Arrivals::Uniform, 0, 1);
+        let mut queue = Queue::new(schedule, VecDeque::from([7]));
+        assert_eq!(queue.next_due(), Some(ms(0)));
+        assert_eq!(queue.pair(), None, "nothing is due yet");
+        assert_eq!(queue.fall_due(ms(3)), 3);
+        assert_eq!(queue.backlog(), 2);
+        assert_eq!((queue.pair(), queue.take()), (Some(7), ms(0)));
+        assert_eq!((queue.pair(), queue.next_due()), (None, None), "no connection");
+        queue.free(4);
+        assert_eq!((queue.pair(), queue.take()), (Some(4), ms(1)));
+        assert_eq!(queue.fall_due(ms(3)), 1, "due times are counted once");
     }
 
     #[test]
