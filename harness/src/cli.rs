@@ -35,6 +35,10 @@ pub enum Command {
     Compare(Compare),
     /// The load engine by itself, as one would use wrk.
     Load(Load),
+    /// What the load engine costs beside wrk, oha, autocannon and goose, on this machine.
+    Calibrate(Calibrate),
+    /// What the load engine makes of servers of known behaviour, on this machine.
+    Pace(Pace),
     /// Answers canned bytes as cheaply as can be: the ceiling of a generator.
     NullServer(NullServer),
     /// Write data/users.json anew.
@@ -175,11 +179,42 @@ pub struct Load {
     pub format: LoadFormat,
 }
 
+/// Arguments of `calibrate`.
+#[derive(Debug, Args)]
+pub struct Calibrate {
+    /// Six slices of a second instead of twelve of two.
+    #[arg(long)]
+    pub quick: bool,
+    /// The real service, beside the null server; the first in `list` unless given.
+    #[arg(long, value_name = "NAME")]
+    pub service: Option<String>,
+    /// Orders follow from it; random unless given.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Also write everything, each slice included, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Also write the tables into this document, between its markers.
+    #[arg(long, value_name = "FILE")]
+    pub write_docs: Option<PathBuf>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the type says it")]
+    pub output: Output,
+}
+
+/// Arguments of `pace`.
+#[derive(Debug, Args)]
+pub struct Pace {
+    /// Write the tables into this document, between its markers, instead of printing them.
+    #[arg(long, value_name = "FILE")]
+    pub write_docs: Option<PathBuf>,
+}
+
 /// Arguments of `null-server`.
 #[derive(Debug, Args)]
 pub struct NullServer {
     /// Port on 127.0.0.1; 0 takes a free one, which is printed.
-    #[arg(long)]
+    #[arg(long, env = "PORT")]
     pub port: u16,
 }
 

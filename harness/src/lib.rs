@@ -7,6 +7,7 @@
 //! computes what follows, with [`stats`]; [`report`] shows it. [`cmd`] has a small file
 //! for each subcommand, [`cli`] the command line.
 
+pub mod calibrate;
 pub mod cli;
 pub mod cmd;
 pub mod contract;

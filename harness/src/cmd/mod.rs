@@ -1,11 +1,13 @@
 //! One small file a subcommand, and what they share: errors with exit codes, and printing.
 
 mod build;
+mod calibrate;
 mod compare;
 mod doctor;
 mod list;
 mod load;
 mod null_server;
+mod pace;
 mod prepare;
 mod progress;
 mod project;
@@ -79,6 +81,10 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
             load::run(&args)?;
             return Ok(ExitCode::SUCCESS);
         }
+        Command::Pace(args) => {
+            pace::run(&args)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         Command::NullServer(args) => {
             null_server::run(&args)?;
             return Ok(ExitCode::SUCCESS);
@@ -92,8 +98,13 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Build(args) => build::run(&project, &args)?,
         Command::Verify(args) => verify::run(&project, &args)?,
         Command::Compare(args) => compare::run(&project, &args)?,
+        Command::Calibrate(args) => calibrate::run(&project, &args)?,
         Command::Users(args) => users::run(&project, &args)?,
-        Command::Launch(_) | Command::Guard | Command::Load(_) | Command::NullServer(_) => {}
+        Command::Launch(_)
+        | Command::Guard
+        | Command::Load(_)
+        | Command::Pace(_)
+        | Command::NullServer(_) => {}
     }
     Ok(ExitCode::SUCCESS)
 }

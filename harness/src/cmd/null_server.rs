@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 pub fn run(args: &NullServer) -> anyhow::Result<()> {
     let interrupt = Interrupt::install()?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
-    let server = null::Server::bind(address)
+    let server = null::Server::bind(address, null::Behaviour::default())
         .map_err(|e| Usage(format!("cannot listen on {address}: {e}; choose another port")))?;
     let address = server.address()?;
     print(&format!(

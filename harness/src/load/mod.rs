@@ -6,6 +6,7 @@
 pub mod account;
 pub mod connection;
 pub mod fleet;
+pub mod floor;
 pub mod limit;
 pub mod measure;
 pub mod null;

@@ -2,17 +2,23 @@
 //! is the generator's ceiling, which no service can show to be higher.
 //!
 //! One thread, one event loop. It looks at a request only to find its end and whether it is
-//! a POST; it is no HTTP server.
+//! a POST; it is no HTTP server. Told to, it delays each answer, or stalls once: a server of
+//! known behaviour, to show what a generator makes of it.
 
+use super::timer::Timer;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
+/// Body of its answer to a GET.
+pub const GET_BODY: &[u8] = br#"{"id":"1","name":"Ada Lovelace","email":"ada@example.org"}"#;
 const LISTENER: Token = Token(usize::MAX);
+const TIMER: Token = Token(usize::MAX - 1);
 /// How often it looks whether somebody wants it to end.
 const LOOK: Duration = Duration::from_millis(200);
 const GET_ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\
@@ -20,12 +26,36 @@ const GET_ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\
 const POST_ANSWER: &[u8] = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\n\
     Content-Length: 58\r\n\r\n{\"id\":\"10001\",\"name\":\"Ada King\",\"email\":\"ada@example.org\"}";
 
+/// What a server does besides answering.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Behaviour {
+    /// From the end of a request to its answer.
+    pub delay: Duration,
+    /// So long after the first request, for so long, it does nothing at all.
+    pub stall: Option<(Duration, Duration)>,
+}
+
+/// What a server knows of itself; shared with who started it.
+#[derive(Debug, Default)]
+pub struct Account {
+    /// Answers that were delayed.
+    pub delayed: AtomicU64,
+    /// Sum of their true delays, ns.
+    pub delay_ns: AtomicU64,
+}
+
 /// See the module.
 pub struct Server {
     poll: Poll,
     listener: TcpListener,
     connections: HashMap<usize, Connection>,
     next: usize,
+    behaviour: Behaviour,
+    timer: Timer,
+    /// Answers that wait: since when, on which connection, the request's first byte.
+    waiting: VecDeque<(Instant, usize, u8)>,
+    first: Option<Instant>,
+    account: Arc<Account>,
 }
 
 struct Connection {
@@ -39,11 +69,22 @@ impl Server {
     ///
     /// # Errors
     /// When the address cannot be had.
-    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+    pub fn bind(address: SocketAddr, behaviour: Behaviour) -> io::Result<Self> {
         let poll = Poll::new()?;
+        let timer = Timer::new(poll.registry(), TIMER)?;
         let mut listener = TcpListener::bind(address)?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-        Ok(Self { poll, listener, connections: HashMap::new(), next: 0 })
+        Ok(Self {
+            poll,
+            listener,
+            connections: HashMap::new(),
+            next: 0,
+            behaviour,
+            timer,
+            waiting: VecDeque::new(),
+            first: None,
+            account: Arc::default(),
+        })
     }
 
     /// Where it listens.
@@ -54,6 +95,11 @@ impl Server {
         self.listener.local_addr()
     }
 
+    /// What it will know of itself.
+    pub fn account(&self) -> Arc<Account> {
+        Arc::clone(&self.account)
+    }
+
     /// Answers until `stop` is set.
     ///
     /// # Errors
@@ -62,21 +108,67 @@ impl Server {
         let mut events = Events::with_capacity(512);
         let mut buffer = vec![0; 64 * 1024];
         while !stop.load(Ordering::Relaxed) {
-            match self.poll.poll(&mut events, Some(LOOK)) {
+            let limit = self.answer_due().unwrap_or(LOOK);
+            match self.poll.poll(&mut events, Some(limit.min(LOOK))) {
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 other => other?,
             }
             for event in &events {
-                if event.token() == LISTENER {
-                    self.accept();
-                } else if let Some(connection) = self.connections.get_mut(&event.token().0)
-                    && connection.serve(&mut buffer).is_err()
-                {
-                    self.connections.remove(&event.token().0);
+                match event.token() {
+                    LISTENER => self.accept(),
+                    TIMER => {}
+                    Token(index) => self.serve(index, &mut buffer),
                 }
             }
+            self.stall();
         }
         Ok(())
+    }
+
+    fn serve(&mut self, index: usize, buffer: &mut [u8]) {
+        let Some(connection) = self.connections.get_mut(&index) else { return };
+        let (behaviour, waiting) = (self.behaviour, &mut self.waiting);
+        let served = connection.serve(buffer, |stream, first| {
+            if behaviour.delay.is_zero() {
+                return answer(stream, first);
+            }
+            waiting.push_back((Instant::now(), index, first));
+            Ok(())
+        });
+        if served.is_err() {
+            self.connections.remove(&index);
+        }
+    }
+
+    /// Sends the delayed answers that are due; gives how long it may sleep.
+    fn answer_due(&mut self) -> Option<Duration> {
+        while let Some(&(since, index, first)) = self.waiting.front() {
+            let waited = since.elapsed();
+            if waited < self.behaviour.delay {
+                return self.timer.sleep(self.behaviour.delay - waited);
+            }
+            self.waiting.pop_front();
+            if let Some(connection) = self.connections.get_mut(&index)
+                && answer(&mut connection.stream, first).is_err()
+            {
+                self.connections.remove(&index);
+            }
+            self.account.delayed.fetch_add(1, Ordering::Relaxed);
+            let delay_ns = since.elapsed().as_nanos() as u64;
+            self.account.delay_ns.fetch_add(delay_ns, Ordering::Relaxed);
+        }
+        None
+    }
+
+    fn stall(&mut self) {
+        let Some((after, length)) = self.behaviour.stall else { return };
+        if self.connections.is_empty() {
+            return;
+        }
+        if self.first.get_or_insert_with(Instant::now).elapsed() >= after {
+            std::thread::sleep(length);
+            self.behaviour.stall = None;
+        }
     }
 
     fn accept(&mut self) {
@@ -95,8 +187,13 @@ impl Server {
 }
 
 impl Connection {
-    /// Answers what has come; an error when the connection is over.
-    fn serve(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+    /// Reads what has come and calls `answer` with the first byte of each request; an error
+    /// when the connection is over.
+    fn serve(
+        &mut self,
+        buffer: &mut [u8],
+        mut answer: impl FnMut(&mut TcpStream, u8) -> io::Result<()>,
+    ) -> io::Result<()> {
         loop {
             let n = match self.stream.read(buffer) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
@@ -105,13 +202,13 @@ impl Connection {
                 Err(e) => return Err(e),
             };
             if self.partial.is_empty() && end(&buffer[..n]) == Some(n) {
-                self.answer(buffer[0])?;
+                answer(&mut self.stream, buffer[0])?;
             } else {
                 self.partial.extend_from_slice(&buffer[..n]);
                 while let Some(end) = end(&self.partial) {
                     let first = self.partial[0];
                     self.partial.drain(..end);
-                    self.answer(first)?;
+                    answer(&mut self.stream, first)?;
                 }
             }
             if n < buffer.len() {
@@ -119,11 +216,11 @@ impl Connection {
             }
         }
     }
+}
 
-    /// Some hundred bytes into an empty socket buffer: they fit, or the client reads nothing.
-    fn answer(&mut self, first: u8) -> io::Result<()> {
-        self.stream.write_all(if first == b'P' { POST_ANSWER } else { GET_ANSWER })
-    }
+/// Some hundred bytes into an empty socket buffer: they fit, or the client reads nothing.
+fn answer(stream: &mut TcpStream, first: u8) -> io::Result<()> {
+    stream.write_all(if first == b'P' { POST_ANSWER } else { GET_ANSWER })
 }
 
 /// Where the request at the beginning of `bytes` ends, if all of it has come.

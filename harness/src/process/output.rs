@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::Read;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 /// Lines kept for an error message.
 const KEPT_LINES: usize = 12;
@@ -14,13 +15,35 @@ const KEPT_LINE_BYTES: usize = 400;
 #[derive(Debug, Clone, Default)]
 pub struct Tail(Arc<Mutex<Lines>>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Lines {
     kept: VecDeque<String>,
     bytes: u64,
+    most_lines: usize,
+    most_line_bytes: usize,
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        Self {
+            kept: VecDeque::new(),
+            bytes: 0,
+            most_lines: KEPT_LINES,
+            most_line_bytes: KEPT_LINE_BYTES,
+        }
+    }
 }
 
 impl Tail {
+    /// One that keeps more than a message needs.
+    pub fn keeping(lines: usize, line_bytes: usize) -> Self {
+        Self(Arc::new(Mutex::new(Lines {
+            most_lines: lines,
+            most_line_bytes: line_bytes,
+            ..Lines::default()
+        })))
+    }
+
     /// The kept lines, indented for an error message; empty when there were none.
     pub fn quote(&self) -> String {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,8 +67,9 @@ impl Tail {
         &self,
         mut stream: impl Read + Send + 'static,
         first_line: Option<Sender<String>>,
-    ) {
+    ) -> JoinHandle<()> {
         let tail = self.clone();
+        let most = self.0.lock().unwrap_or_else(PoisonError::into_inner).most_line_bytes;
         std::thread::spawn(move || {
             let mut first_line = first_line;
             let mut line = Vec::new();
@@ -56,7 +80,7 @@ impl Tail {
                     if first_line.is_none() {
                         tail.count(part.len());
                     }
-                    let room = KEPT_LINE_BYTES.saturating_sub(line.len());
+                    let room = most.saturating_sub(line.len());
                     line.extend_from_slice(&part[..part.len().min(room)]);
                     if !part.ends_with(b"\n") {
                         continue;
@@ -73,7 +97,7 @@ impl Tail {
             if !line.is_empty() {
                 tail.keep(String::from_utf8_lossy(&line).trim_end().to_owned());
             }
-        });
+        })
     }
 
     fn count(&self, bytes: usize) {
@@ -85,7 +109,7 @@ impl Tail {
             return;
         }
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.kept.len() == KEPT_LINES {
+        if lines.kept.len() >= lines.most_lines {
             lines.kept.pop_front();
         }
         lines.kept.push_back(line);

@@ -1,0 +1,177 @@
+//! `harness calibrate`: the load engine beside its peers.
+
+use super::project::{Machinery, Project};
+use super::{Unsuccessful, Usage, prepare, print, print_json, say};
+use crate::calibrate::peer::{self, Peer};
+use crate::calibrate::{Bench, Cell, LEAN, Size};
+use crate::cli::Calibrate;
+use crate::experiment::timestamp;
+use crate::host::affinity;
+use crate::host::facts::{self, Host};
+use crate::host::layout::Layout;
+use crate::manifest::Argv;
+use crate::process::{Service, ServiceSpec};
+use crate::report::number;
+use crate::report::splice::splice;
+use crate::report::table::{Format, Table};
+use crate::selection::{self, Rows};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Name of the spliced part of the document.
+const SPLICE: &str = "calibration";
+const LEVELS: [usize; 2] = [50, 300];
+
+#[derive(Serialize)]
+struct Calibration {
+    started: String,
+    host: Host,
+    layout: Layout,
+    size: Size,
+    seed: u64,
+    peers: BTreeMap<String, String>,
+    cells: Vec<Cell>,
+}
+
+pub fn run(project: &Project, args: &Calibrate) -> anyhow::Result<()> {
+    if cfg!(debug_assertions) {
+        return Err(Usage(
+            "this is a debug build; use `cargo run --release -- calibrate`".to_owned(),
+        )
+        .into());
+    }
+    let size = if args.quick {
+        Size { rounds: 6, slice_ms: 1_000 }
+    } else {
+        Size { rounds: 12, slice_ms: 2_000 }
+    };
+    let only: Vec<String> = args.service.iter().cloned().collect();
+    let chosen = selection::choose(&project.implementations()?, &only, &[], Rows::Standard)
+        .map_err(Usage)?;
+    let users = project.users()?;
+    let machinery = Machinery::start()?;
+    let prepared = prepare::build(chosen, &machinery)?;
+    let built = prepared
+        .built
+        .first()
+        .ok_or_else(|| Unsuccessful("the service could not be built".to_owned()))?;
+    let service = built.subject.label();
+    let host = facts::read();
+    let layout = Layout::default_for(&host.cpus);
+    let peers = peer::find(&machinery.guard, &machinery.interrupt);
+    let seed = args.seed.unwrap_or_else(rand::random);
+    let bench = Bench {
+        size,
+        peers: &peers,
+        layout: &layout,
+        harness: &machinery.harness,
+        guard: &machinery.guard,
+        interrupt: &machinery.interrupt,
+        seed,
+    };
+    let specs = [
+        ("null", null_spec(&machinery, &layout)?),
+        (service.as_str(), prepare::spec(project, &built.subject, &layout.subject, &users)),
+    ];
+    say(&format!("calibrating on CPUs {layout}, peers: {}; seed {seed}", names(&peers)));
+    // Engines in this process and those started from it stay off the server's CPUs.
+    affinity::pin(&layout.load)?;
+    let mut cells = Vec::new();
+    for (name, spec) in &specs {
+        let service =
+            Service::start(spec, &machinery.harness, &machinery.guard, &machinery.interrupt)
+                .map_err(|e| Unsuccessful(e.to_string()))?;
+        for connections in LEVELS {
+            cells.extend(
+                bench
+                    .run(name, &service, connections)
+                    .map_err(|e| Unsuccessful(format!("{e:#}")))?,
+            );
+            say(&format!("{name} at {connections} connections: done"));
+        }
+        service.stop();
+    }
+    let calibration = Calibration {
+        started: timestamp(),
+        host,
+        layout,
+        size,
+        seed,
+        peers: peers.iter().map(|p| (p.name.clone(), p.version.clone())).collect(),
+        cells,
+    };
+    show(&calibration, args)
+}
+
+fn names(peers: &[Peer]) -> String {
+    let all: Vec<String> = peers.iter().map(|p| format!("{} ({})", p.name, p.version)).collect();
+    if all.is_empty() { "none found".to_owned() } else { all.join(", ") }
+}
+
+/// The null server is started like any service.
+fn null_spec(machinery: &Machinery, layout: &Layout) -> anyhow::Result<ServiceSpec> {
+    let words = [machinery.harness.display().to_string(), "null-server".to_owned()];
+    Ok(ServiceSpec {
+        label: "null".to_owned(),
+        command: Argv::new(words.into()).ok_or_else(|| anyhow::anyhow!("no program"))?,
+        dir: std::env::current_dir()?,
+        env: BTreeMap::new(),
+        cpus: layout.subject.clone(),
+        users_file: std::path::PathBuf::new(),
+        ready_timeout: Duration::from_secs(5),
+        probe: ("/users/1".to_owned(), crate::load::null::GET_BODY.to_vec()),
+    })
+}
+
+fn show(c: &Calibration, args: &Calibrate) -> anyhow::Result<()> {
+    if let Some(file) = &args.out {
+        std::fs::write(file, serde_json::to_string_pretty(c)? + "\n")
+            .map_err(|e| Usage(format!("--out {}: {e}", file.display())))?;
+    }
+    if let Some(file) = &args.write_docs {
+        let wrong = |e: String| Usage(format!("--write-docs {}: {e}", file.display()));
+        let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
+        let text = splice(&text, SPLICE, &tables(c, Format::Markdown)).map_err(wrong)?;
+        std::fs::write(file, text).map_err(|e| wrong(e.to_string()))?;
+    }
+    match args.output.format {
+        Format::Json => print_json(c),
+        format => print(&tables(c, format)),
+    }
+}
+
+fn tables(c: &Calibration, format: Format) -> String {
+    let mut parts = Vec::new();
+    for group in c.cells.chunk_by(|a, b| (&a.server, a.connections) == (&b.server, b.connections)) {
+        let first = &group[0];
+        let title = format!(
+            "{} at {} connections, GET, median of {} slices of {} ms",
+            first.server, first.connections, c.size.rounds, c.size.slice_ms
+        );
+        let columns =
+            ["engine", "req/s", "generator CPU/req", "server CPU/req", "CPU/req lean ÷ this"];
+        let mut table = Table::new(title, &columns);
+        for cell in group {
+            table.row(vec![
+                cell.engine.clone(),
+                number::three_digits(cell.median.throughput),
+                number::duration(cell.median.generator_cpu_ns),
+                cell.median.server_cpu_ns.map_or_else(|| "unknown".to_owned(), number::duration),
+                match &cell.lean_over_this {
+                    Some(r) => number::ratio(r.ratio, r.low, r.high),
+                    None => "–".to_owned(),
+                },
+            ]);
+        }
+        parts.push(table.print(format));
+    }
+    let peers: Vec<String> = c.peers.iter().map(|(n, v)| format!("{n}: {v}")).collect();
+    parts.push(format!(
+        "Measured {} on {}, {} CPUs ({}), kernel {}; seed {}. {LEAN} is this project's engine, floor a loop \
+         that parses nothing. Peers: {}.\n",
+        c.started, c.host.cpu_model, c.host.cpus.len(), c.layout, c.host.kernel, c.seed,
+        if peers.is_empty() { "none on PATH".to_owned() } else { peers.join("; ") }
+    ));
+    parts.join("\n")
+}
