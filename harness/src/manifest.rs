@@ -1,7 +1,7 @@
 //! Implementations as their manifests (`impl-*/impl.toml`) describe them.
 //!
 //! Turns TOML into types that cannot be wrong. Runs nothing: whether a toolchain is
-//! there is the question of `host::toolchain`.
+//! there is the question of `process::toolchain`.
 
 use crate::toml_file::{self, FileError};
 use serde::{Deserialize, Serialize};
@@ -139,7 +139,7 @@ pub struct Variant {
     pub state: State,
     /// How to start it, in the manifest's folder.
     pub command: Argv,
-    /// Environment added to the harness's own.
+    /// Environment; beside it the service sees little more than `PATH`.
     pub env: BTreeMap<String, String>,
     /// Why this row exists.
     pub note: Option<String>,

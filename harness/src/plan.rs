@@ -10,8 +10,7 @@ use std::time::Duration;
 /// Name, under which the memory part of a run appears beside the conditions.
 pub const MEMORY_CONDITION: &str = "memory";
 
-/// How much is measured. Every duration here is a constant with its reason in
-/// `docs/METHOD.md`.
+/// How much is measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Preset {
@@ -133,6 +132,8 @@ pub struct BlockPlan {
 pub struct MemoryPlan {
     /// Counted from 0, over the whole run.
     pub number: usize,
+    /// Counted from 0; a repeat has one run of every member.
+    pub repeat: usize,
     /// Index into the plan's members.
     pub member: usize,
 }
@@ -143,7 +144,6 @@ enum Stream {
     Orders = 1,
     Requests = 2,
     Memory = 3,
-    Verify = 4,
 }
 
 impl Plan {
@@ -173,20 +173,18 @@ impl Plan {
     pub fn memory(&self) -> Vec<MemoryPlan> {
         let mut rng = self.rng(Stream::Memory, 0);
         (0..self.preset.memory_repeats)
-            .flat_map(|_| shuffled(self.members.len(), &mut rng))
+            .flat_map(|repeat| {
+                let order = shuffled(self.members.len(), &mut rng);
+                order.into_iter().map(move |member| (repeat, member))
+            })
             .enumerate()
-            .map(|(number, member)| MemoryPlan { number, member })
+            .map(|(number, (repeat, member))| MemoryPlan { number, repeat, member })
             .collect()
     }
 
     /// Seed of the requests of one condition: the same for every member and block.
     pub fn request_seed(&self, condition: usize) -> u64 {
         self.rng(Stream::Requests, condition).random()
-    }
-
-    /// Seed of the values that verification makes up.
-    pub fn verify_seed(&self) -> u64 {
-        self.rng(Stream::Verify, 0).random()
     }
 
     /// About how long a block takes once it runs, without starting and stopping.

@@ -31,7 +31,9 @@ const MEMORY_METRICS: [(&str, MemoryFigure); 9] = [
 /// What one block says of one member under one condition.
 struct Observed {
     throughput: Vec<f64>,
-    cpu: Option<Vec<f64>>,
+    /// Nanoseconds a right answer, over the whole block: what falls into few slices (a
+    /// collection, say) must not fall out of a median.
+    cpu: Option<f64>,
     histogram: Histogram<u64>,
     max_ns: Option<u64>,
 }
@@ -72,12 +74,9 @@ fn observe(block: &Block, cell: &Cell, rounds: usize) -> Result<Option<Observed>
     let seconds = cell.window_ns as f64 / 1e9;
     let throughput = cell.slices.in_window.iter().map(|&n| n as f64 / seconds).collect();
     let s = &cell.slices;
-    let cpu = (0..rounds)
-        .map(|i| {
-            let spent = s.cpu_ns[i]? + s.spill_ns[i]?;
-            (s.ok[i] > 0).then(|| spent as f64 / s.ok[i] as f64)
-        })
-        .collect();
+    let spent: Option<u64> = s.cpu_ns.iter().chain(&s.spill_ns).copied().sum();
+    let ok: u64 = s.ok.iter().sum();
+    let cpu = spent.filter(|_| ok > 0).map(|spent| spent as f64 / ok as f64);
     Ok(Some(Observed { throughput, cpu, histogram, max_ns: cell.latency.max_ns }))
 }
 
@@ -123,23 +122,21 @@ impl Part<'_> {
                 member,
                 "cpu-per-request",
                 "ns",
-                &values(&|o| quantile::median(o.cpu.as_deref()?)),
-                "CPU time is unknown on this system",
+                &values(&|o| o.cpu),
+                "no right answer, or CPU time is unknown",
             );
         }
-        let rounds = |f: fn(&Observed) -> Option<&[f64]>| {
-            move |a: &Observed, b: &Observed| {
-                let logs = f(a)?.iter().zip(f(b)?).map(|(x, y)| (x / y).ln());
-                // A slice without answers gives no ratio; a block full of them none at all.
-                let logs: Vec<f64> = logs.filter(|d| d.is_finite()).collect();
-                quantile::median(&logs)
-            }
-        };
-        self.ratios(observed, "throughput", &rounds(|o| Some(&o.throughput)));
+        self.ratios(observed, "throughput", &|a, b| {
+            let logs = a.throughput.iter().zip(&b.throughput).map(|(x, y)| (x / y).ln());
+            // A round in which one side answered nothing is infinitely far to that side, and
+            // the median knows how to take that; one in which both did says nothing.
+            let logs: Vec<f64> = logs.filter(|d| !d.is_nan()).collect();
+            quantile::median(&logs)
+        });
         for (metric, q) in QUANTILES {
             self.ratios(observed, metric, &|a, b| Some((a.percentile(q)? / b.percentile(q)?).ln()));
         }
-        self.ratios(observed, "cpu-per-request", &rounds(|o| o.cpu.as_deref()));
+        self.ratios(observed, "cpu-per-request", &|a, b| Some((a.cpu? / b.cpu?).ln()));
     }
 
     fn level(&mut self, member: &str, metric: &str, unit: &str, values: &[f64], absent: &str) {
@@ -243,10 +240,8 @@ fn memory(benchmark: &Benchmark, members: &[&str], results: &mut Results) {
     for (metric, read) in MEMORY_METRICS {
         let mut observed: HashMap<&str, Vec<(usize, f64)>> = HashMap::new();
         for run in &benchmark.memory {
-            // Runs are interleaved: those of one repeat have neighbouring numbers.
-            let repeat = run.number / members.len().max(1);
             if let Some(bytes) = read(run) {
-                observed.entry(run.member.as_str()).or_default().push((repeat, bytes as f64));
+                observed.entry(run.member.as_str()).or_default().push((run.repeat, bytes as f64));
             }
         }
         Part { condition: MEMORY_CONDITION, members, results }.single(

@@ -47,7 +47,7 @@ impl Seed {
     fn check(&self, contract: &Contract, rule: Option<&str>, shared_state: bool) -> Report {
         let fixture = start(&self.dir.path().join("users.json"), rule);
         let (users, address) = (self.users.as_slice(), fixture.address);
-        run(contract, &Target { address, shared_state, users, seed: 7 })
+        run(contract, &Target { address, shared_state, users, seed: 7, stop: None })
     }
 }
 
@@ -254,7 +254,8 @@ fn assert_habit(seed: &Seed, contract: &Contract, (answer, rule): (&str, &str)) 
     let address = parrot(format!("HTTP/1.1 200 OK\r\n{text}"));
     let mut contract = contract.clone();
     contract.cases.retain(|case| case.name == "known-user-is-200");
-    let report = run(&contract, &Target { address, shared_state: true, users, seed: 7 });
+    let report =
+        run(&contract, &Target { address, shared_state: true, users, seed: 7, stop: None });
     let first = &report.failures[0];
     assert_eq!(first.case, rule, "{answer:?}: {first:#?}");
     assert!(first.what.contains("`known-user-is-200`"), "{}", first.what);
@@ -264,7 +265,7 @@ fn assert_habit(seed: &Seed, contract: &Contract, (answer, rule): (&str, &str)) 
 fn assert_silence_ends_the_run(seed: &Seed, contract: &Contract) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let target = Target { address, shared_state: true, users: &seed.users, seed: 7 };
+    let target = Target { address, shared_state: true, users: &seed.users, seed: 7, stop: None };
     let report = run(contract, &target);
     assert_eq!((report.passed, report.failed), (0, 3));
     let stopped = report.stopped.as_deref().unwrap();
@@ -324,7 +325,7 @@ fn the_honest_fixture_keeps_everything() {
 fn a_service_that_is_not_there_is_told_in_one_sentence() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let users = [User { id: "1".to_owned(), name: "Ada".to_owned(), email: "a@b".to_owned() }];
-    let target = Target { address, shared_state: true, users: &users, seed: 7 };
+    let target = Target { address, shared_state: true, users: &users, seed: 7, stop: None };
     // A contract without users in it: the seed here has only one.
     let report = run(&Contract { cases: Vec::new() }, &target);
     assert_eq!((report.passed, report.failed), (0, 0));

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every room and the rooms below it that it may use. `cmd` may use all.
-const ROOMS: [(&str, &[&str]); 15] = [
+const ROOMS: [(&str, &[&str]); 16] = [
     ("toml_file", &[]),
     ("users", &[]),
     ("stats", &[]),
@@ -21,6 +21,7 @@ const ROOMS: [(&str, &[&str]); 15] = [
     ("record", &["host", "load", "manifest", "plan", "process"]),
     ("experiment", &["host", "load", "plan", "process", "record", "scenario"]),
     ("results", &["plan", "record", "stats"]),
+    ("calibrate", &["host", "load", "manifest", "process", "scenario", "stats"]),
     ("report", &["load", "plan", "record"]),
 ];
 

@@ -14,7 +14,7 @@ use crate::plan::{Condition, Plan, Preset};
 use crate::process::command;
 use crate::record::folder::Entry;
 use crate::record::{
-    Benchmark, Event, Harness, Member, MemoryLoad, Results, Run, RunFolder, SCHEMA,
+    Benchmark, Event, Harness, Member, MemoryLoad, Results, Revision, Run, RunFolder, SCHEMA,
 };
 use crate::report::summary::summary;
 use crate::report::table::Format;
@@ -30,15 +30,19 @@ use std::time::Duration;
 
 pub fn run(project: &Project, args: &Compare) -> anyhow::Result<()> {
     let ask = Ask::parse(project, args)?;
-    let folder = RunFolder::create(&ask.out).map_err(|e| Usage(format!("{e:#}")))?;
     let machinery = Machinery::start()?;
-    let prepared = prepare::build(ask.chosen.clone(), &machinery)?;
-    let prepared = verified(project, &ask, prepared, &machinery)?;
-    if prepared.built.is_empty() {
-        return Err(Unsuccessful("there is nothing to measure".to_owned()).into());
-    }
+    // Before the run folder is made: it may lie in the repository.
+    let repository = repository(&project.root, &machinery);
+    let folder = RunFolder::create(&ask.out).map_err(|e| Usage(format!("{e:#}")))?;
+    let prepared = match prepare(project, &ask, &machinery) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            folder.discard();
+            return Err(error);
+        }
+    };
     let failed = prepared.has_failures();
-    let benchmark = measure(project, &ask, prepared, &machinery, folder)?;
+    let benchmark = measure(project, &ask, prepared, &machinery, folder, repository)?;
     match args.output.format {
         Format::Json => print_json(&benchmark.results)?,
         format => print(&summary(&benchmark, format))?,
@@ -87,7 +91,7 @@ impl Ask {
         let conditions = conditions(&scenarios, &args.concurrency)?;
         let most = args.concurrency.iter().max().copied().unwrap_or_default();
         // All members of a block hold their connections at the same time.
-        limits::ensure_descriptors((most * chosen.len()) as u64)
+        limits::ensure_descriptors(most.saturating_mul(chosen.len()) as u64)
             .map_err(|e| Usage(format!("--concurrency {most} × {} members: {e}", chosen.len())))?;
         let allowed = affinity::allowed();
         let layout = match &args.cpus {
@@ -148,6 +152,16 @@ fn conditions(scenarios: &[Scenario], concurrency: &[usize]) -> anyhow::Result<V
         .collect())
 }
 
+/// Everything that comes before measuring.
+fn prepare(project: &Project, ask: &Ask, machinery: &Machinery) -> anyhow::Result<Prepared> {
+    let prepared = prepare::build(ask.chosen.clone(), machinery)?;
+    let prepared = verified(project, ask, prepared, machinery)?;
+    if prepared.built.is_empty() {
+        return Err(Unsuccessful("there is nothing to measure".to_owned()).into());
+    }
+    Ok(prepared)
+}
+
 /// Leaves only what keeps the contract: a service that answers differently does other work.
 fn verified(
     project: &Project,
@@ -189,6 +203,7 @@ fn measure(
     prepared: Prepared,
     machinery: &Machinery,
     folder: RunFolder,
+    repository: Revision,
 ) -> anyhow::Result<Benchmark> {
     let plan = Plan {
         seed: ask.seed,
@@ -221,7 +236,7 @@ fn measure(
         interrupt: &machinery.interrupt,
     };
     let mut session = Session {
-        benchmark: blank(project, ask, &prepared, machinery),
+        benchmark: blank(ask, &prepared, repository),
         folder,
         progress: Progress::new(
             plan.block_duration() * u32::try_from(plan.preset.blocks)?
@@ -236,6 +251,7 @@ fn measure(
         ask.seed,
         session.folder.path().display()
     ));
+    session.folder.append(&Entry::Begin(&session.benchmark))?;
     // The generator and all that serves it stay off the subjects' CPUs.
     affinity::pin(&ask.layout.load)?;
     let outcome = session.blocks(&bench).and_then(|()| session.memory(&bench, &memory_pools));
@@ -290,6 +306,7 @@ impl Session {
                 }
                 Err(event) => {
                     say(&format!("{label}: {}", event.message));
+                    self.folder.append(&Entry::Event(&event))?;
                     self.benchmark.events.push(event);
                 }
             }
@@ -319,7 +336,7 @@ impl Session {
 }
 
 /// The record before anything was measured.
-fn blank(project: &Project, ask: &Ask, prepared: &Prepared, machinery: &Machinery) -> Benchmark {
+fn blank(ask: &Ask, prepared: &Prepared, repository: Revision) -> Benchmark {
     let members = prepared.built.iter().map(member).collect();
     let id = ask.out.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let most = ask.conditions.iter().map(|c| c.connections).max().unwrap_or(1);
@@ -339,7 +356,8 @@ fn blank(project: &Project, ask: &Ask, prepared: &Prepared, machinery: &Machiner
             },
             stopped_by: String::new(),
         },
-        harness: harness(&project.root, machinery),
+        harness: harness(),
+        repository,
         host: facts::read(),
         members,
         conditions: ask.conditions.clone(),
@@ -379,17 +397,27 @@ fn hash_of_program(dir: &Path, command: &Argv) -> Option<String> {
     Some(Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect())
 }
 
-fn harness(root: &Path, machinery: &Machinery) -> Harness {
+fn harness() -> Harness {
+    Harness {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        source: Revision {
+            commit: env!("HARNESS_COMMIT").to_owned(),
+            dirty: env!("HARNESS_DIRTY").parse().ok(),
+        },
+        build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+    }
+}
+
+/// The state from which the services are built.
+fn repository(root: &Path, machinery: &Machinery) -> Revision {
     let git = |args: &[&str]| {
         let words = ["git"].iter().chain(args).map(|&w| w.to_owned()).collect();
         let limit = Duration::from_secs(10);
         command::run(&Argv::new(words)?, root, limit, &machinery.guard, &machinery.interrupt).ok()
     };
-    Harness {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        revision: git(&["rev-parse", "HEAD"])
+    Revision {
+        commit: git(&["rev-parse", "HEAD"])
             .map_or_else(|| "unknown".to_owned(), |t| t.trim().to_owned()),
         dirty: git(&["status", "--porcelain"]).map(|t| !t.trim().is_empty()),
-        build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
     }
 }

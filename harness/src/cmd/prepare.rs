@@ -149,6 +149,7 @@ pub fn verify(
     seed: u64,
     machinery: &Machinery,
 ) -> Vec<Verified> {
+    let stop = machinery.interrupt.flag();
     let one = |subject: &Subject| {
         let spec = spec(project, subject, &[], users);
         let start =
@@ -159,6 +160,7 @@ pub fn verify(
                 shared_state: subject.variant.state == crate::manifest::State::Shared,
                 users,
                 seed,
+                stop: Some(&stop),
             };
             let mut report = contract::run(contract, &target);
             match service.death() {

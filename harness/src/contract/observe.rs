@@ -65,7 +65,7 @@ fn no_answer(fault: &Fault) -> String {
         Fault::Silent { bytes: 0, .. } => "no answer, connection open".to_owned(),
         Fault::Silent { .. } => "an unfinished answer, connection open".to_owned(),
         Fault::Malformed(_) => "no HTTP answer".to_owned(),
-        Fault::Refused | Fault::Connect(_) => fault.to_string(),
+        Fault::Refused | Fault::Connect(_) | Fault::Over(_) => fault.to_string(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! beginning and tried at the end, so that waiting for them costs no time of its own.
 
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,12 +34,27 @@ pub struct Context<'a> {
     pub rules: Rules,
     /// The check under way.
     pub name: String,
+    /// When the run ends at the latest.
+    pub until: Instant,
 }
 
 impl Context<'_> {
     /// A new connection.
     pub fn open(&self) -> Result<Connection, Miss> {
+        self.check_over()?;
         Ok(Connection::open(self.target.address)?)
+    }
+
+    /// A slow service must not keep a run going for ever, nor a person waiting.
+    fn check_over(&self) -> Result<(), Fault> {
+        if self.target.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(Fault::Over("interrupted".to_owned()));
+        }
+        if Instant::now() > self.until {
+            let seconds = LONGEST_RUN.as_secs();
+            return Err(Fault::Over(format!("the run took more than {seconds} s")));
+        }
+        Ok(())
     }
 
     /// Sends a request and judges its answer.
@@ -49,6 +65,7 @@ impl Context<'_> {
         status: u16,
         pattern: &Pattern,
     ) -> Result<Option<u64>, Miss> {
+        self.check_over()?;
         connection.send(request, &[]);
         let answer =
             connection.receive_final(false).map_err(|fault| Miss::fault(fault, connection))?;
@@ -72,10 +89,11 @@ pub fn run(contract: &Contract, target: &Target) -> Report {
     let checks = checks(target);
     let must = contract.cases.iter().filter(|case| case.expect.is_some()).count();
     let total = must + checks.len() + IDLE_CHECKS.len() + Rule::ALL.len();
-    let context = Context { target, users: &users, rules: Rules::default(), name: String::new() };
+    let until = Instant::now() + LONGEST_RUN;
+    let (rules, name) = (Rules::default(), String::new());
+    let context = Context { target, users: &users, rules, name, until };
     let report = Report { total, ..Report::default() };
-    let started = Instant::now();
-    let mut run = Run { context, report, probe, started, silent: 0, last: None };
+    let mut run = Run { context, report, probe, silent: 0, last: None };
     thread::scope(|scope| {
         // The thread waits on this channel: its end tells that the run stopped early.
         let (stay, gone) = mpsc::channel();
@@ -85,7 +103,8 @@ pub fn run(contract: &Contract, target: &Target) -> Report {
         if run.report.stopped.is_some() {
             drop(stay);
         }
-        if let Ok(Some(outcomes)) = idle.join() {
+        let outcomes = idle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        if let Some(outcomes) = outcomes {
             for (check, outcome) in IDLE_CHECKS.iter().zip(outcomes) {
                 run.settle(check.0, check.1, outcome);
             }
@@ -98,7 +117,6 @@ struct Run<'a> {
     context: Context<'a>,
     report: Report,
     probe: (Vec<u8>, Pattern),
-    started: Instant,
     /// Checks in a row without a byte of answer.
     silent: usize,
     /// The last check that was made.
@@ -190,7 +208,7 @@ impl Run<'_> {
         };
         match miss.fault {
             // The service was gone before this check began: it says nothing about the check.
-            Some(Fault::Refused) => {
+            Some(Fault::Refused | Fault::Over(_)) => {
                 self.stop(name, &miss.what);
                 return self;
             }
@@ -208,9 +226,6 @@ impl Run<'_> {
             if let Some(why) = self.is_gone() {
                 self.stop(name, &why);
             }
-        }
-        if self.started.elapsed() > LONGEST_RUN {
-            self.stop(name, &format!("the run took more than {} s", LONGEST_RUN.as_secs()));
         }
         self
     }

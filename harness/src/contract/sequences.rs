@@ -259,9 +259,10 @@ fn ids_count_up(context: &mut Context) -> Result<(), Miss> {
 fn ids_are_unique(context: &mut Context) -> Result<(), Miss> {
     let mut connection = context.open()?;
     let (target, users, name) = (context.target, context.users, &context.name);
+    let until = context.until;
     let write = || -> Result<Vec<String>, Miss> {
         let (rules, name) = (Rules::default(), name.clone());
-        let mut context = Context { target, users, rules, name };
+        let mut context = Context { target, users, rules, name, until };
         let mut connection = context.open()?;
         (0..POSTS_PER_WRITER)
             .map(|_| create(&mut context, &mut connection, "Ada", "a@b").map(|user| user.id))
@@ -269,7 +270,10 @@ fn ids_are_unique(context: &mut Context) -> Result<(), Miss> {
     };
     let outcomes: Vec<_> = thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS).map(|_| scope.spawn(write)).collect();
-        writers.into_iter().filter_map(|writer| writer.join().ok()).collect()
+        writers
+            .into_iter()
+            .map(|writer| writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
     });
     let mut seen = HashSet::new();
     for outcome in outcomes {

@@ -39,6 +39,9 @@ pub enum Fault {
         /// The time it had.
         within: Duration,
     },
+    /// The run has to end, whatever the service does.
+    #[error("{0}")]
+    Over(String),
     /// What came is not HTTP.
     #[error("what came is no HTTP answer: {0}")]
     Malformed(String),

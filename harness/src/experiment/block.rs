@@ -2,11 +2,12 @@
 //! slices, so that all of them meet the same weather.
 
 use super::{Bench, REQUEST_TIMEOUT, Stopped, event, timestamp};
-use crate::load::tally::Counts;
+use crate::load::tally::{self, Counts};
 use crate::load::{Load, Slice, Target};
 use crate::plan::BlockPlan;
 use crate::process::{Service, tree};
 use crate::record::{Block, Cell, Event, Latency, Slices};
+use hdrhistogram::Histogram;
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -142,6 +143,7 @@ struct Loaded {
     load: Load,
     processes: Vec<Pid>,
     warm_up: Counts,
+    connect: Histogram<u64>,
     slices: Slices,
     /// CPU time of the processes at the end of the last slice.
     cpu_before: Option<u64>,
@@ -174,7 +176,7 @@ impl Part<'_> {
         }
         for (member, loaded) in loaded.into_iter().enumerate() {
             if let Some(loaded) = loaded {
-                cells.push(self.cell(member, loaded, window));
+                cells.push(self.cell(member, loaded, window)?);
             }
         }
         Ok(())
@@ -197,8 +199,9 @@ impl Part<'_> {
                 timeout: REQUEST_TIMEOUT,
                 stop: None,
             };
-            let cpus = &self.bench.layout.load;
-            let opened = Load::open(&target, condition.connections, cpus.len(), cpus);
+            let layout = self.bench.layout;
+            let opened =
+                Load::open(&target, condition.connections, layout.load_threads(), layout.pinned());
             all.push(match opened {
                 Ok(load) => Some(Loaded::new(load)),
                 Err(e) => {
@@ -240,7 +243,8 @@ impl Part<'_> {
         }
         for (loaded, running) in loaded.iter_mut().zip(self.running.iter()) {
             if let (Some(loaded), Some(running)) = (loaded, running) {
-                loaded.warm_up = loaded.load.take_tally().counts;
+                let tally = loaded.load.take_tally();
+                (loaded.warm_up, loaded.connect) = (tally.counts, tally.connect);
                 loaded.processes = tree::processes(running.service.group());
                 loaded.cpu_before = loaded.cpu_ns();
             }
@@ -271,12 +275,22 @@ impl Part<'_> {
         self.events.push(event(kind, label, Some(&condition.name), message));
     }
 
-    fn cell(&mut self, member: usize, mut loaded: Loaded, window: Duration) -> Cell {
+    fn cell(
+        &mut self,
+        member: usize,
+        mut loaded: Loaded,
+        window: Duration,
+    ) -> Result<Cell, Stopped> {
         let condition = &self.bench.plan.conditions[self.condition];
         let label = &self.bench.specs[member].label;
         let tally = loaded.load.take_tally();
         let counts = tally.counts;
-        debug_assert!(counts.is_conserved(), "{counts:?}");
+        if !counts.is_conserved() {
+            let what = format!("{label}, {}: requests got lost: {counts:?}", condition.name);
+            return Err(Stopped::Failed(anyhow::Error::msg(what)));
+        }
+        self.check_processes(member, &mut loaded);
+        let condition = &self.bench.plan.conditions[self.condition];
         // More than 1 % of the connections: the cell also measured opening them.
         if tally.reconnects as usize * 100 > condition.connections {
             let message = format!(
@@ -285,12 +299,16 @@ impl Part<'_> {
             );
             self.events.push(event("reconnects", label, Some(&condition.name), message));
         }
+        if tally.surplus > 0 {
+            let message = format!("{} times bytes came that nobody had asked for", tally.surplus);
+            self.events.push(event("surplus", label, Some(&condition.name), message));
+        }
         if counts.failures() > 0 {
             let message = format!("{} of {} requests failed", counts.failures(), counts.sent);
             self.events.push(event("failures", label, Some(&condition.name), message));
         }
         let latency = Latency::pack(&tally);
-        Cell {
+        Ok(Cell {
             condition: condition.name.clone(),
             member: label.clone(),
             counts,
@@ -298,10 +316,35 @@ impl Part<'_> {
             warm_up: loaded.warm_up,
             server_closes: tally.server_closes,
             reconnects: tally.reconnects,
+            surplus: tally.surplus,
             window_ns: window.as_nanos() as u64,
             slices: loaded.slices,
             latency,
+            failed_latency: Latency::of(&tally.failed_latency),
+            connect: Latency::of(&loaded.connect),
             offenders: tally.offenders,
+        })
+    }
+
+    /// CPU time is read of the processes that were there after the warm-up. If others are
+    /// there now, it is not the service's.
+    fn check_processes(&mut self, member: usize, loaded: &mut Loaded) {
+        let Some(running) = &self.running[member] else { return };
+        let mut now = tree::processes(running.service.group());
+        let mut then = loaded.processes.clone();
+        now.sort();
+        then.sort();
+        if now != then && !loaded.out {
+            let condition = &self.bench.plan.conditions[self.condition];
+            let message = format!(
+                "had {} processes after the warm-up and has {} others now; its CPU time is unknown",
+                then.len(),
+                now.iter().filter(|p| !then.contains(p)).count()
+            );
+            let label = &self.bench.specs[member].label;
+            self.events.push(event("processes", label, Some(&condition.name), message));
+            loaded.slices.cpu_ns.fill(None);
+            loaded.slices.spill_ns.fill(None);
         }
     }
 }
@@ -312,6 +355,7 @@ impl Loaded {
             load,
             processes: Vec::new(),
             warm_up: Counts::default(),
+            connect: tally::histogram(),
             slices: Slices::default(),
             cpu_before: None,
             hanging: 0,

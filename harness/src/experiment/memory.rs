@@ -32,7 +32,7 @@ pub fn run(
         Ok(Err(event("memory-failed", &spec.label, Some(crate::plan::MEMORY_CONDITION), what)))
     };
     let started = timestamp();
-    let service = match Service::start(spec, bench.harness, bench.guard, bench.interrupt) {
+    let mut service = match Service::start(spec, bench.harness, bench.guard, bench.interrupt) {
         Ok(service) => service,
         Err(_) if bench.interrupt.is_set() => return Err(Stopped::Interrupted),
         Err(e) => return failed(e.to_string()),
@@ -44,10 +44,10 @@ pub fn run(
         pool: Arc::clone(&pools[0]),
         open_timeout: OPEN_TIMEOUT,
         timeout: REQUEST_TIMEOUT,
-        stop: None,
+        stop: Some(bench.interrupt.flag()),
     };
-    let cpus = &bench.layout.load;
-    let opened = Load::open(&target, load.connections, cpus.len(), cpus);
+    let layout = bench.layout;
+    let opened = Load::open(&target, load.connections, layout.load_threads(), layout.pinned());
     let mut connections = match opened {
         Ok(connections) => connections,
         Err(e) => {
@@ -61,6 +61,7 @@ pub fn run(
         let (n, parts) = (load.requests, pools.len() as u64);
         let share = n / parts + u64::from((i as u64) < n % parts);
         connections.requests(share).map_err(anyhow::Error::from)?;
+        bench.check_interrupt()?;
         tally.merge(&connections.take_tally());
     }
     let loaded = tree::memory(service.group());
@@ -68,7 +69,12 @@ pub fn run(
     bench.sleep(Duration::from_millis(preset.memory_after_ms))?;
     let after = tree::memory(service.group());
     let counts = tally.counts;
-    service.stop();
+    if let Some(death) = service.death() {
+        return failed(death);
+    }
+    if let Some(complaint) = service.stop().complaint() {
+        return failed(complaint);
+    }
     if counts.ok != load.requests {
         return failed(format!(
             "{} of {} requests were answered correctly; memory under another load is not comparable",
@@ -77,6 +83,7 @@ pub fn run(
     }
     Ok(Ok(MemoryRun {
         number: plan.number,
+        repeat: plan.repeat,
         member: spec.label.clone(),
         started,
         idle,

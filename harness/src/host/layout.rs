@@ -25,9 +25,20 @@ impl Layout {
         Self { subject: subject.to_vec(), load: load.to_vec() }
     }
 
-    /// Everybody on every CPU, nobody pinned to one; one generator thread for every four.
+    /// Everybody on every CPU, nobody pinned to one.
     fn shared(allowed: &[usize]) -> Self {
         Self { subject: allowed.to_vec(), load: allowed.to_vec() }
+    }
+
+    /// Threads of the generator: one a CPU of its own, or, on shared CPUs, one for every four,
+    /// which the scheduler may move.
+    pub fn load_threads(&self) -> usize {
+        if self.is_shared() { (self.load.len() / 4).max(1) } else { self.load.len() }
+    }
+
+    /// CPUs to pin these threads to; none where CPUs are shared.
+    pub fn pinned(&self) -> &[usize] {
+        if self.is_shared() { &[] } else { &self.load }
     }
 
     /// Whether subjects and generator compete for the same CPUs.
@@ -101,7 +112,9 @@ mod tests {
             assert_eq!(layout.subject.len(), n - load);
             assert!(!layout.is_shared());
         }
-        assert!(Layout::default_for(&[3]).is_shared());
+        let single = Layout::default_for(&[3]);
+        assert!(single.is_shared());
+        assert_eq!((single.load_threads(), single.pinned()), (1, &[][..]));
     }
 
     #[test]

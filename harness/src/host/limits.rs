@@ -11,7 +11,7 @@ const OWN_DESCRIPTORS: u64 = 256;
 /// # Errors
 /// Names the limit and how to raise it.
 pub fn ensure_descriptors(connections: u64) -> Result<(), String> {
-    let needed = connections + OWN_DESCRIPTORS;
+    let needed = connections.saturating_add(OWN_DESCRIPTORS);
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)
         .map_err(|e| format!("the limit of open files cannot be read: {e}"))?;
     if soft < hard {

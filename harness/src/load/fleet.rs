@@ -10,6 +10,7 @@ use super::slice::{Slice, Target, Window};
 use super::tally::{Failure, Tally, nanoseconds};
 use super::timer::Timer;
 use crate::scenario::{Expected, Request};
+use mio::event::Event;
 use mio::{Events, Poll, Token};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -219,7 +220,7 @@ impl Fleet {
                 self.slice.account.events += 1;
                 // The timer is edge-triggered and needs no answer: setting it again re-arms it.
                 if event.token() != TIMER {
-                    self.handle(event.token().0, event.is_writable(), window);
+                    self.handle(event, window);
                 }
             }
             self.events = events;
@@ -255,7 +256,8 @@ impl Fleet {
         Some(window.until.saturating_duration_since(now))
     }
 
-    fn handle(&mut self, index: usize, writable: bool, window: &Window) {
+    fn handle(&mut self, event: &Event, window: &Window) {
+        let index = event.token().0;
         match self.connections[index].state {
             State::Dead => {}
             State::Connecting(_) => match self.finish_connect(index) {
@@ -264,12 +266,12 @@ impl Fleet {
                 Err(_) => self.lose(index),
             },
             State::Busy(_) | State::Idle => {
-                if writable {
+                if event.is_writable() {
                     let connection = &mut self.connections[index];
                     let bytes = &self.target.pool[connection.request].bytes;
                     connection.write_rest(bytes, self.poll.registry());
                 }
-                self.receive(index, window);
+                self.receive(index, event.is_read_closed(), window);
             }
         }
     }
@@ -306,7 +308,9 @@ impl Fleet {
         Some(now)
     }
 
-    fn receive(&mut self, index: usize, window: &Window) {
+    /// Reads what has come. `closing`: the service has sent its last byte. An answer and the
+    /// end of the connection may come with one event, after which there is no other.
+    fn receive(&mut self, index: usize, closing: bool, window: &Window) {
         loop {
             match self.connections[index].read(&mut self.read) {
                 Received::Nothing => return,
@@ -314,7 +318,7 @@ impl Fleet {
                 Received::Bytes(n) => {
                     // A read that did not fill the buffer has emptied the socket (epoll(7)):
                     // what comes later raises a new event.
-                    if !self.take(index, n, window) || n < self.read.len() {
+                    if !self.take(index, n, closing, window) || (n < self.read.len() && !closing) {
                         return;
                     }
                 }
@@ -323,7 +327,7 @@ impl Fleet {
     }
 
     /// Takes `n` bytes that were read; false when the connection was replaced.
-    fn take(&mut self, index: usize, n: usize, window: &Window) -> bool {
+    fn take(&mut self, index: usize, n: usize, closing: bool, window: &Window) -> bool {
         let now = Instant::now();
         self.tally.bytes += n as u64;
         let connection = &mut self.connections[index];
@@ -337,7 +341,7 @@ impl Fleet {
         let request = &self.target.pool[connection.request];
         let known = &mut self.known[connection.request];
         let whole = connection.partial.is_empty();
-        let verdict = if whole && !known.is_empty() && self.read[..n] == known[..] {
+        let mut verdict = if whole && !known.is_empty() && self.read[..n] == known[..] {
             // Byte for byte what was parsed and judged right before.
             Verdict::Right { close: false }
         } else {
@@ -360,8 +364,11 @@ impl Fleet {
             }
             verdict
         };
-        if verdict == Verdict::Incomplete {
-            return true;
+        match &mut verdict {
+            Verdict::Incomplete => return true,
+            // Nothing more may be sent where nothing more will be answered.
+            Verdict::Right { close } | Verdict::Wrong(_, close) => *close |= closing,
+            Verdict::Unparseable(_) => {}
         }
         let early = !connection.has_written(request);
         let close = self.count(index, verdict, early, flight, now, window);

@@ -111,7 +111,7 @@ fn list(addresses: &[SocketAddr]) -> String {
 /// How a service ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StopReport {
-    /// It had to be killed: it did not end within [`STOP_PATIENCE`] of SIGTERM.
+    /// It had to be killed: it did not end soon after SIGTERM.
     pub killed: bool,
     /// Its exit code, where it had one.
     pub code: Option<i32>,
@@ -240,14 +240,13 @@ impl Service {
         let problem = match self.await_ready(spec, first_line, started, interrupt) {
             Ok(ready) => {
                 self.ready = ready;
-                self.await_answer(spec, interrupt).err()
+                self.await_answer(spec, started, interrupt).err()
             }
             Err(problem) => Some(problem),
         };
         if let Some(problem) = problem {
             return Err((problem, tail));
         }
-        self.time_to_ready = started.elapsed();
         Ok(self)
     }
 
@@ -296,20 +295,29 @@ impl Service {
 
     /// A connect is not enough, and an answer is not enough while somebody else could
     /// have given it.
-    fn await_answer(&mut self, spec: &ServiceSpec, interrupt: &Interrupt) -> Result<(), Problem> {
+    fn await_answer(
+        &mut self,
+        spec: &ServiceSpec,
+        started: Instant,
+        interrupt: &Interrupt,
+    ) -> Result<(), Problem> {
         let until = Instant::now() + ANSWER_PATIENCE;
         let (path, body) = &spec.probe;
         loop {
-            let problem = match tree::listener(self.group, self.address) {
-                Listener::Ours | Listener::Unknown => match probe(self.address, path, body) {
-                    Ok(()) => return Ok(()),
-                    Err(what) => Problem::WrongAnswer { path: path.clone(), what },
-                },
-                Listener::Nobody => Problem::NotListening(self.address),
-                Listener::OtherAddress(found) => {
+            let answer = probe(self.address, path, body);
+            // The clock stops here: looking for the listener takes longer than some services
+            // take to start.
+            self.time_to_ready = started.elapsed();
+            let problem = match (tree::listener(self.group, self.address), answer) {
+                (Listener::Ours | Listener::Unknown, Ok(())) => return Ok(()),
+                (Listener::Ours | Listener::Unknown, Err(what)) => {
+                    Problem::WrongAnswer { path: path.clone(), what }
+                }
+                (Listener::Nobody, _) => Problem::NotListening(self.address),
+                (Listener::OtherAddress(found), _) => {
                     return Err(Problem::OtherAddress { found, told: self.address });
                 }
-                Listener::Foreign(owner) => {
+                (Listener::Foreign(owner), _) => {
                     let who = owner.map_or_else(
                         || "another process".to_owned(),
                         |(pid, name)| format!("process {pid} ({name})"),

@@ -15,8 +15,10 @@ const LIMIT: Duration = Duration::from_secs(20);
 pub struct Toolchain {
     /// The question, such as `go version`.
     pub command: String,
-    /// The version found; `None` when the command or the version in its output is missing.
+    /// The version found.
     pub found: Option<String>,
+    /// Why none was found.
+    pub problem: Option<String>,
     /// Smallest version that will do.
     pub minimum: String,
     /// Whether it will do.
@@ -33,7 +35,10 @@ impl Toolchain {
                 "`{}` found {found}, {} or newer is needed; {}",
                 self.command, self.minimum, self.hint
             ),
-            None => format!("`{}` was not found; {}", self.command, self.hint),
+            None => {
+                let problem = self.problem.as_deref().unwrap_or("no version");
+                format!("{problem}; {}", self.hint)
+            }
         }
     }
 }
@@ -45,17 +50,35 @@ pub fn check(
     interrupt: &Interrupt,
 ) -> Vec<Toolchain> {
     let ask = |r: &crate::manifest::Requirement| {
-        let output = command::run(&r.command, &implementation.dir, LIMIT, guard, interrupt).ok();
-        let found = output
-            .and_then(|text| Some(r.pattern.captures(&text)?.name("version")?.as_str().to_owned()));
+        let output = command::run(&r.command, &implementation.dir, LIMIT, guard, interrupt);
+        let found = output.map_err(|e| in_words(&e, &r.command.to_string())).and_then(|text| {
+            let version = r.pattern.captures(&text).and_then(|c| c.name("version"));
+            version.map(|v| v.as_str().to_owned()).ok_or_else(|| {
+                let first = text.lines().next().unwrap_or("nothing").trim();
+                format!("`{}` says {first:?}, in which no version was found", r.command)
+            })
+        });
+        let (found, problem) = match found {
+            Ok(found) => (Some(found), None),
+            Err(problem) => (None, Some(problem)),
+        };
         let sufficient = found.as_deref().and_then(Version::parse).is_some_and(|v| v >= r.minimum);
         Toolchain {
             command: r.command.to_string(),
             found,
+            problem,
             minimum: r.minimum.to_string(),
             sufficient,
             hint: r.hint.clone(),
         }
     };
     implementation.requires.iter().map(ask).collect()
+}
+
+/// A program that is not there is the usual case and deserves the plainest words.
+fn in_words(error: &anyhow::Error, command: &str) -> String {
+    let missing = error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound);
+    if missing { format!("`{command}` was not found") } else { format!("{error:#}") }
 }

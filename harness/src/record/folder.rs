@@ -1,7 +1,7 @@
 //! A run's folder: `plan.json`, `journal.jsonl` (one line a finished block or memory run,
 //! on disk before the next begins) and `benchmark.json`, the roll-up.
 
-use super::schema::{Benchmark, Block, MemoryRun};
+use super::schema::{Benchmark, Block, Event, MemoryRun};
 use crate::plan::Plan;
 use anyhow::{Context, bail};
 use serde::Serialize;
@@ -13,10 +13,14 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Entry<'a> {
+    /// The record before anything was measured: the first line.
+    Begin(&'a Benchmark),
     /// A finished block.
     Block(&'a Block),
     /// A finished memory run.
     Memory(&'a MemoryRun),
+    /// What happened instead of a memory run.
+    Event(&'a Event),
 }
 
 /// An open run folder.
@@ -54,6 +58,13 @@ impl RunFolder {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Removes the folder again: nothing was measured, and the same command must work next
+    /// time. Leaves it where somebody has put something into it meanwhile.
+    pub fn discard(self) {
+        let _ = fs::remove_file(self.path.join("journal.jsonl"));
+        let _ = fs::remove_dir(&self.path);
     }
 
     /// Writes `plan.json`.
@@ -94,7 +105,8 @@ fn write_json(file: &Path, value: &impl Serialize) -> anyhow::Result<()> {
     let beside = file.with_extension("json.part");
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
-    fs::write(&beside, text)
+    File::create(&beside)
+        .and_then(|mut part| part.write_all(text.as_bytes()).and_then(|()| part.sync_all()))
         .and_then(|()| fs::rename(&beside, file))
         .with_context(|| format!("cannot write {}", file.display()))
 }

@@ -17,6 +17,9 @@ use std::collections::BTreeMap;
 /// Version of the schema that this harness writes.
 pub const SCHEMA: u32 = 1;
 
+/// More failures than this, and a cell is no measurement of the service doing its work.
+pub const FAILED_SHARE: f64 = 0.01;
+
 /// The whole of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +30,8 @@ pub struct Benchmark {
     pub run: Run,
     /// The harness that measured.
     pub harness: Harness,
+    /// The repository from which the services were built.
+    pub repository: Revision,
     /// The machine.
     pub host: Host,
     /// Who was measured.
@@ -61,7 +66,7 @@ pub struct Run {
     pub layout: Layout,
     /// Connections and requests of the memory runs.
     pub memory_load: MemoryLoad,
-    /// Why it ended: `plan` or `interrupt`.
+    /// Why it ended: `plan`, `interrupt` or `failure`.
     pub stopped_by: String,
 }
 
@@ -83,12 +88,20 @@ pub struct MemoryLoad {
 pub struct Harness {
     /// Version of the package.
     pub version: String,
-    /// Revision of the repository, or `unknown`.
-    pub revision: String,
-    /// Whether the repository differed from it; unknown is null.
-    pub dirty: Option<bool>,
+    /// What it was built from.
+    pub source: Revision,
     /// `release` or `debug`.
     pub build: String,
+}
+
+/// A state of the repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Revision {
+    /// Commit, or `unknown`.
+    pub commit: String,
+    /// Whether the files differed from it; unknown is null.
+    pub dirty: Option<bool>,
 }
 
 /// Who was measured.
@@ -164,12 +177,18 @@ pub struct Cell {
     pub server_closes: u64,
     /// Connections opened anew.
     pub reconnects: u64,
+    /// Reads that yielded bytes when no request was under way.
+    pub surplus: u64,
     /// Length of every slice's window.
     pub window_ns: u64,
     /// One a round, in order.
     pub slices: Slices,
     /// Latency of right answers to requests sent within the windows.
     pub latency: Latency,
+    /// Latency of all failed requests.
+    pub failed_latency: Latency,
+    /// Opening the connections.
+    pub connect: Latency,
     /// First wrong answers, escaped and cut.
     pub offenders: Vec<String>,
 }
@@ -210,6 +229,8 @@ pub struct Latency {
 pub struct MemoryRun {
     /// Counted from 0.
     pub number: usize,
+    /// Counted from 0; a repeat has one run of every member, and pairs them.
+    pub repeat: usize,
     /// Name of the member.
     pub member: String,
     /// When it began, RFC 3339, UTC.
@@ -228,7 +249,7 @@ pub struct MemoryRun {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// Short name of what happened: `start-failed`, `member-died`, `killed`, `skipped`…
+    /// Short name of what happened: `start-failed`, `died`, `bad-end`, `skipped`…
     pub kind: String,
     /// Member concerned.
     pub member: Option<String>,
@@ -295,29 +316,42 @@ pub struct Ratio {
 }
 
 impl Benchmark {
-    /// Whether a member lacks a cell or a memory run that the finished part of the plan has.
+    /// Whether something that the finished part of the plan has was not measured: a cell or a
+    /// memory run is missing, or a cell has more failures than [`FAILED_SHARE`].
     pub fn has_holes(&self) -> bool {
         let expected = self.members.len() * self.conditions.len();
         let rounds = self.run.preset.rounds;
-        let whole = |c: &&Cell| c.slices.in_window.len() == rounds;
+        let whole = |c: &&Cell| {
+            let failed = c.counts.failures() as f64 / c.counts.sent.max(1) as f64;
+            c.slices.in_window.len() == rounds && c.counts.ok > 0 && failed <= FAILED_SHARE
+        };
         self.blocks.iter().any(|b| b.cells.iter().filter(whole).count() < expected)
             || self.events.iter().any(|e| e.kind == "memory-failed")
     }
 }
 
 impl Latency {
-    /// Packs what a tally holds.
+    /// Packs the latency of right answers.
     pub fn pack(tally: &Tally) -> Self {
+        let some = !tally.latency.is_empty() || tally.out_of_range > 0;
+        Self {
+            out_of_range: tally.out_of_range,
+            max_ns: some.then_some(tally.max_ns),
+            ..Self::of(&tally.latency)
+        }
+    }
+
+    /// Packs a histogram; its longest is known to three digits only.
+    pub fn of(histogram: &Histogram<u64>) -> Self {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
-            .serialize(&tally.latency, &mut bytes)
+            .serialize(histogram, &mut bytes)
             .unwrap_or_else(|e| unreachable!("writing to memory cannot fail: {e}"));
-        let n = tally.latency.len();
         Self {
             histogram: BASE64_STANDARD.encode(bytes),
-            n,
-            out_of_range: tally.out_of_range,
-            max_ns: (n + tally.out_of_range > 0).then_some(tally.max_ns),
+            n: histogram.len(),
+            out_of_range: 0,
+            max_ns: (!histogram.is_empty()).then(|| histogram.max()),
         }
     }
 

@@ -77,10 +77,10 @@ fn condition_table(b: &Benchmark, condition: &Condition) -> Table {
             .filter(|cell| cell.condition == *c && cell.member == *m)
             .fold((0, 0), |(f, s), cell| (f + cell.counts.failures(), s + cell.counts.sent));
         table.row(vec![
-            m.clone(),
+            named(b, condition, m),
             show(level(b, "throughput", c, m), number::three_digits),
             show(level(b, "p50", c, m), number::duration),
-            show(level(b, "p99", c, m), number::duration),
+            at_least(b, condition, m).to_owned() + &show(level(b, "p99", c, m), number::duration),
             show(level(b, "max", c, m), number::duration),
             show(level(b, "cpu-per-request", c, m), number::duration),
             format!("{} of {}", number::count(failed), number::count(sent)),
@@ -91,12 +91,30 @@ fn condition_table(b: &Benchmark, condition: &Condition) -> Table {
     table
 }
 
+/// The member, with its own number of blocks where that is not the table's.
+fn named(b: &Benchmark, condition: &Condition, member: &str) -> String {
+    let n = level(b, "throughput", &condition.name, member).map_or(0, |l| l.n);
+    if n == b.blocks.len() { member.to_owned() } else { format!("{member} ({n} blocks)") }
+}
+
+/// Requests that were never answered would lie above any percentile.
+fn at_least(b: &Benchmark, condition: &Condition, member: &str) -> &'static str {
+    let mut cells = b.blocks.iter().flat_map(|block| &block.cells);
+    let hung = cells.any(|c| {
+        c.condition == condition.name
+            && c.member == member
+            && c.counts.timed_out + c.counts.unfinished > 0
+    });
+    if hung { "≥ " } else { "" }
+}
+
 fn memory_table(b: &Benchmark) -> Table {
     let load = &b.run.memory_load;
     let repeats = b.memory.len().div_ceil(b.members.len().max(1));
     let title = format!(
-        "memory, MiB: median of {repeats} fresh process{}, loaded = right after {} requests ({}) on {} open connections",
+        "memory, MiB: median of {repeats} fresh process{}{}, loaded = right after {} requests ({}) on {} open connections",
         if repeats == 1 { "" } else { "es" },
+        if repeats < 6 { " (ratio: direction only)" } else { "" },
         number::count(load.requests),
         load.scenarios.join(", "),
         load.connections
@@ -149,13 +167,14 @@ fn notes(b: &Benchmark) -> Vec<String> {
         ));
     }
     if b.run.preset.is_measurement() {
-        if b.blocks.len() < 6 {
-            notes.push("fewer than 6 blocks: direction only, no 95 % interval".to_owned());
+        notes.push(if b.blocks.len() < 6 {
+            "fewer than 6 blocks: ratios are a direction only, without a 95 % interval".to_owned()
         } else {
-            notes.push(
-                "ratios with their 95 % interval; a / b below 1 means that a has less".to_owned(),
-            );
-        }
+            format!(
+                "ratios ÷ {} with their 95 % interval over blocks; below 1 is less than {}",
+                b.members[0].name, b.members[0].name
+            )
+        });
     }
     if b.run.layout.is_shared() {
         notes.push("the generator and the subjects shared their CPUs".to_owned());

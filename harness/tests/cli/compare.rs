@@ -81,7 +81,7 @@ fn a_run_writes_everything_and_every_request_is_accounted_for() {
     let again = harness::results::compute(&benchmark).expect("computes");
     assert!(again == benchmark.results, "results differ when computed again");
     let journal = fs::read_to_string(run.join("journal.jsonl")).expect("journal");
-    assert_eq!(journal.lines().count(), 3);
+    assert_eq!(journal.lines().count(), 4, "beginning, block, two memory runs");
     assert!(run.join("plan.json").is_file());
 }
 
@@ -107,6 +107,7 @@ fn what_cannot_be_measured_is_left_out_and_named() {
     let output = compare("good,absent", &setup.path("by-name"));
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("get it at example.org"), "{}", text(&output.stderr));
+    assert!(!setup.path("by-name").exists(), "a run folder was left behind");
 
     // A service that breaks the contract is left out; the rest is measured.
     let output = compare("good,newline", &run);
@@ -143,7 +144,7 @@ fn bad_input_ends_in_one_clear_message_and_the_designed_exit_code() {
     let full = full.display().to_string();
     let below_file = file.join("run").display().to_string();
     let out = setup.path("run").display().to_string();
-    let table: [(&[&str], &str); 13] = [
+    let table: [(&[&str], &str); 14] = [
         (&["--concurrency", "2", "--only", "godo"], "did you mean `good`?"),
         (&["--concurrency", "2", "--only", "zzz"], "unknown implementation `zzz` (known: "),
         (&["--concurrency", "2", "--scenario", "pots"], "did you mean `post`?"),
@@ -151,6 +152,7 @@ fn bad_input_ends_in_one_clear_message_and_the_designed_exit_code() {
         (&["--concurrency", "abc"], "invalid value 'abc'"),
         (&["--concurrency", "-1"], "unexpected argument"),
         (&["--concurrency", "100000"], "ulimit -n"),
+        (&["--concurrency", "18446744073709551615"], "ulimit -n"),
         (&["--concurrency", "2", "--out", &full], "is not empty"),
         (&["--concurrency", "2", "--out", &below_file], "cannot make the output folder"),
         (&["--concurrency", "2", "--preset", "qiuck"], "quick"),
@@ -259,10 +261,16 @@ fn assert_gone(needle: &str) {
 fn nothing_is_left_behind_when_the_harness_is_killed() {
     // The service has a child of its own, which no parent-death signal of ours reaches.
     let setup = Implementations::new().fixture("family", Some("spawn-child"));
-    for (i, delay_ms) in [0, 40, 150, 300].into_iter().enumerate() {
+    let is_running = |needle: &str| !processes_with(needle).is_empty();
+    for i in 0..8 {
         let run = setup.path(&format!("run{i}"));
         let mut child = started(&setup, "family", &run, "measuring");
-        std::thread::sleep(Duration::from_millis(delay_ms));
+        let until = Instant::now() + Duration::from_secs(10);
+        while !(is_running("spawn-child") && is_running("--break sleep")) {
+            assert!(Instant::now() < until, "the service was never seen");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        std::thread::sleep(Duration::from_millis(i * 60));
         child.kill().expect("SIGKILL");
         child.wait().expect("ends");
         assert_gone("spawn-child");

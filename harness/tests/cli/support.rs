@@ -83,14 +83,18 @@ fn manifest_for(program: &Path, name: &str, rule: Option<&str>) -> String {
     )
 }
 
-/// Arguments after `program` of every process that has `needle` among its arguments, other
-/// than the harness itself.
+/// Command lines with `needle` in them, other than the harness's own (whose arguments name
+/// the services that it launches).
 pub fn processes_with(needle: &str) -> Vec<String> {
     let numbers = fs::read_dir("/proc").expect("/proc").filter_map(Result::ok);
     numbers
         .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
         .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
-        .filter(|line| line.contains(needle) && !line.contains("harness"))
+        .filter(|line| line.contains(needle))
+        .filter(|line| {
+            let program = line.split(' ').next().unwrap_or_default();
+            Path::new(program).file_name().is_none_or(|name| name != "harness")
+        })
         .collect()
 }
 
