@@ -133,6 +133,8 @@ impl fmt::Display for Version {
 pub struct Variant {
     /// Its name; [`DEFAULT_VARIANT`] for the one shown by the bare implementation name.
     pub name: String,
+    /// Library or framework that speaks HTTP.
+    pub stack: String,
     /// Sort of code.
     pub kind: Kind,
     /// Who sees posted users.
@@ -154,8 +156,6 @@ pub struct Implementation {
     pub name: String,
     /// Language as people write it.
     pub language: String,
-    /// Library or framework that speaks HTTP.
-    pub stack: String,
     /// Folder of the manifest, absolute.
     pub dir: PathBuf,
     /// Asked before building.
@@ -217,6 +217,7 @@ struct WireRun {
 #[serde(deny_unknown_fields)]
 struct WireVariant {
     name: String,
+    stack: Option<String>,
     command: Option<Vec<String>>,
     #[serde(default)]
     env: BTreeMap<String, String>,
@@ -295,6 +296,7 @@ impl Checker<'_> {
         let tests = self.commands("[[test]]", wire.test)?;
         let base = Variant {
             name: DEFAULT_VARIANT.to_owned(),
+            stack: wire.stack,
             kind: wire.kind,
             state: wire.state,
             command: self.argv("[run]", wire.run.command)?,
@@ -308,7 +310,6 @@ impl Checker<'_> {
         Ok(Implementation {
             name: wire.name,
             language: wire.language,
-            stack: wire.stack,
             dir,
             requires,
             build,
@@ -335,6 +336,7 @@ impl Checker<'_> {
                 variant.command = self.argv("[[variant]]", command)?;
             }
             variant.env.extend(wire.env);
+            variant.stack = wire.stack.unwrap_or(variant.stack);
             variant.kind = wire.kind.unwrap_or(variant.kind);
             variant.state = wire.state.unwrap_or(variant.state);
             variant.note = wire.note;

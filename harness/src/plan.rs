@@ -89,15 +89,36 @@ pub struct Condition {
     pub scenario: String,
     /// Connections open and in use at a time.
     pub connections: usize,
+    /// Slices of every member in a block.
+    pub rounds: usize,
+    /// Left out at the beginning of a slice.
+    pub settle_ms: u64,
+    /// Measured part of a slice.
+    pub window_ms: u64,
 }
 
+/// A connection must be answered many times within a slice, or the slice measures its own
+/// edges. A service on one small core answers some 20,000 requests a second, each of C
+/// connections every C/20 ms: with one millisecond of window for every six connections, three
+/// times in each slice of the slowest and ten times in that of a fast one.
+const CONNECTIONS_PER_WINDOW_MS: u64 = 6;
+/// However long the slices are, so many are needed for a median.
+const FEWEST_ROUNDS: usize = 5;
+
 impl Condition {
-    /// A closed-pace condition.
-    pub fn closed(scenario: &str, connections: usize) -> Self {
+    /// A closed-pace condition. From some hundred connections on, slices grow and become
+    /// fewer, so that a block takes about as long as the preset says.
+    pub fn closed(scenario: &str, connections: usize, preset: &Preset) -> Self {
+        let stretch = |ms: u64, window_ms: u64| ms * window_ms / preset.window_ms;
+        let window_ms = preset.window_ms.max(connections as u64 / CONNECTIONS_PER_WINDOW_MS);
+        let rounds = preset.rounds * preset.window_ms as usize / window_ms as usize;
         Self {
             name: format!("{scenario}@{connections}"),
             scenario: scenario.to_owned(),
             connections,
+            rounds: rounds.max(FEWEST_ROUNDS.min(preset.rounds)),
+            settle_ms: stretch(preset.settle_ms, window_ms),
+            window_ms,
         }
     }
 }
@@ -160,7 +181,7 @@ impl Plan {
         let conditions = shuffled(self.conditions.len(), &mut rng)
             .into_iter()
             .map(|condition| {
-                let rounds = (0..self.preset.rounds)
+                let rounds = (0..self.conditions[condition].rounds)
                     .map(|_| shuffled(self.members.len(), &mut rng))
                     .collect();
                 (condition, rounds)
@@ -190,11 +211,13 @@ impl Plan {
     /// About how long a block takes once it runs, without starting and stopping.
     pub fn block_duration(&self) -> Duration {
         let p = &self.preset;
-        // Draining and reading CPU clocks take about as long as settling.
-        let slice = p.window_ms + 2 * p.settle_ms;
         let warm_up = p.warm_up_slices as u64 * (p.warm_up_slice_ms + p.settle_ms);
-        let cell = p.rounds as u64 * slice + warm_up;
-        Duration::from_millis(cell * (self.members.len() * self.conditions.len()) as u64)
+        let cell = |c: &Condition| {
+            // Draining and reading CPU clocks take about as long as settling.
+            c.rounds as u64 * (c.window_ms + 2 * c.settle_ms) + warm_up
+        };
+        let cells: u64 = self.conditions.iter().map(cell).sum();
+        Duration::from_millis(cells * self.members.len() as u64)
     }
 
     /// About how long one memory run takes.
@@ -220,7 +243,10 @@ mod tests {
             seed,
             preset: Preset::quick(),
             members: ["a", "b", "c"].map(str::to_owned).to_vec(),
-            conditions: vec![Condition::closed("get", 50), Condition::closed("post", 300)],
+            conditions: vec![
+                Condition::closed("get", 50, &Preset::quick()),
+                Condition::closed("post", 300, &Preset::quick()),
+            ],
         }
     }
 
@@ -233,6 +259,18 @@ mod tests {
         assert_ne!(block.conditions, plan(2).block(0).conditions);
         assert_eq!(block.start_order, [2, 1, 0]);
         assert_eq!(block.conditions[0].1[..3], [[2, 0, 1], [0, 1, 2], [0, 2, 1]]);
+    }
+
+    #[test]
+    fn slices_grow_with_the_connections_and_the_block_does_not() {
+        let of = |n| {
+            let c = Condition::closed("get", n, &Preset::quick());
+            (c.rounds, c.settle_ms, c.window_ms)
+        };
+        assert_eq!(of(1), (60, 5, 50));
+        assert_eq!(of(300), (60, 5, 50));
+        assert_eq!(of(1_200), (15, 20, 200));
+        assert_eq!(of(100_000), (5, 1_666, 16_666));
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub const START_CONDITION: &str = "start";
 /// A percentile with fewer samples beyond it is withheld: it would be an order statistic of
 /// a handful of requests.
 const SAMPLES_BEYOND: f64 = 10.0;
+/// A connection must be answered so often within a window for its throughput to count.
+const WINDOW_ANSWERS: f64 = 2.0;
 
 /// Reads a figure off a memory run.
 type MemoryFigure = fn(&MemoryRun) -> Option<u64>;
@@ -30,7 +32,8 @@ const MEMORY_METRICS: [(&str, MemoryFigure); 9] = [
 
 /// What one block says of one member under one condition.
 struct Observed {
-    throughput: Vec<f64>,
+    /// Answers a second, by round; withheld where a slice is too short for the latency.
+    throughput: Option<Vec<f64>>,
     /// Nanoseconds a right answer, over the whole block: what falls into few slices (a
     /// collection, say) must not fall out of a median.
     cpu: Option<f64>,
@@ -49,7 +52,7 @@ pub fn compute(benchmark: &Benchmark) -> Result<Results, String> {
         let mut observed: HashMap<&str, Vec<(usize, Observed)>> = HashMap::new();
         for block in &benchmark.blocks {
             for cell in block.cells.iter().filter(|c| c.condition == condition.name) {
-                if let Some(o) = observe(block, cell, benchmark.run.preset.rounds)? {
+                if let Some(o) = observe(block, cell)? {
                     observed.entry(cell.member.as_str()).or_default().push((block.number, o));
                 }
             }
@@ -62,9 +65,10 @@ pub fn compute(benchmark: &Benchmark) -> Result<Results, String> {
     Ok(results)
 }
 
-/// `None` when the member did not last through all rounds: its rounds are not the others'.
-fn observe(block: &Block, cell: &Cell, rounds: usize) -> Result<Option<Observed>, String> {
-    if cell.slices.in_window.len() != rounds {
+/// `None` when the member did not last through all rounds (its rounds are not the others')
+/// or failed too often.
+fn observe(block: &Block, cell: &Cell) -> Result<Option<Observed>, String> {
+    if !cell.is_usable() {
         return Ok(None);
     }
     let histogram = cell
@@ -72,7 +76,10 @@ fn observe(block: &Block, cell: &Cell, rounds: usize) -> Result<Option<Observed>
         .unpack()
         .map_err(|e| format!("block {}, {}, {}: {e}", block.number, cell.condition, cell.member))?;
     let seconds = cell.window_ns as f64 / 1e9;
-    let throughput = cell.slices.in_window.iter().map(|&n| n as f64 / seconds).collect();
+    // Else a slice measures its own edges: too few answers fall between them.
+    let edges = !histogram.is_empty() && histogram.mean() * WINDOW_ANSWERS > cell.window_ns as f64;
+    let throughput =
+        (!edges).then(|| cell.slices.in_window.iter().map(|&n| n as f64 / seconds).collect());
     let s = &cell.slices;
     let spent: Option<u64> = s.cpu_ns.iter().chain(&s.spill_ns).copied().sum();
     let ok: u64 = s.ok.iter().sum();
@@ -105,8 +112,8 @@ impl Part<'_> {
                 member,
                 "throughput",
                 "req/s",
-                &values(&|o| quantile::median(&o.throughput)),
-                "no block was completed",
+                &values(&|o| quantile::median(o.throughput.as_deref()?)),
+                "no usable block, or answers take longer than half a slice",
             );
             for (metric, q) in QUANTILES {
                 self.level(
@@ -127,7 +134,8 @@ impl Part<'_> {
             );
         }
         self.ratios(observed, "throughput", &|a, b| {
-            let logs = a.throughput.iter().zip(&b.throughput).map(|(x, y)| (x / y).ln());
+            let pairs = a.throughput.as_ref()?.iter().zip(b.throughput.as_ref()?);
+            let logs = pairs.map(|(x, y)| (x / y).ln());
             // A round in which one side answered nothing is infinitely far to that side, and
             // the median knows how to take that; one in which both did says nothing.
             let logs: Vec<f64> = logs.filter(|d| !d.is_nan()).collect();

@@ -1,7 +1,7 @@
 //! `harness calibrate`: the load engine beside its peers.
 
 use super::project::{Machinery, Project};
-use super::{Unsuccessful, Usage, prepare, print, print_json, say};
+use super::{Unsuccessful, Usage, new_seed, prepare, print, print_json, say};
 use crate::calibrate::peer::{self, Peer};
 use crate::calibrate::{Bench, Cell, LEAN, Size};
 use crate::cli::Calibrate;
@@ -60,7 +60,7 @@ pub fn run(project: &Project, args: &Calibrate) -> anyhow::Result<()> {
     let host = facts::read();
     let layout = Layout::default_for(&host.cpus);
     let peers = peer::find(&machinery.guard, &machinery.interrupt);
-    let seed = args.seed.unwrap_or_else(rand::random);
+    let seed = args.seed.unwrap_or_else(new_seed);
     let bench = Bench {
         size,
         peers: &peers,

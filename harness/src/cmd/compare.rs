@@ -3,9 +3,8 @@
 use super::prepare::{self, Built, Prepared};
 use super::progress::Progress;
 use super::project::{Machinery, Project};
-use super::{Interrupted, Unsuccessful, Usage, print, print_json, say, verify};
+use super::{Interrupted, Unsuccessful, Usage, new_seed, plural, print, print_json, say, verify};
 use crate::cli::{Compare, PresetName};
-use crate::contract;
 use crate::experiment::{self, Bench, Stopped, block, memory};
 use crate::host::layout::Layout;
 use crate::host::{affinity, facts, limits};
@@ -42,10 +41,13 @@ pub fn run(project: &Project, args: &Compare) -> anyhow::Result<()> {
         }
     };
     let failed = prepared.has_failures();
-    let benchmark = measure(project, &ask, prepared, &machinery, folder, repository)?;
+    let (benchmark, failure) = measure(project, &ask, prepared, &machinery, folder, repository)?;
     match args.output.format {
         Format::Json => print_json(&benchmark.results)?,
         format => print(&summary(&benchmark, format))?,
+    }
+    if let Some(failure) = failure {
+        return Err(failure);
     }
     if machinery.interrupt.is_set() {
         return Err(Interrupted.into());
@@ -67,6 +69,7 @@ struct Ask {
     seed: u64,
     layout: Layout,
     users: Vec<User>,
+    users_sha256: String,
     out: PathBuf,
 }
 
@@ -88,7 +91,7 @@ impl Ask {
             selection::choose(&project.implementations()?, &args.only, &args.skip, Rows::Standard)
                 .map_err(Usage)?;
         let scenarios = scenarios(project, &args.scenario)?;
-        let conditions = conditions(&scenarios, &args.concurrency)?;
+        let conditions = conditions(&scenarios, &args.concurrency, &preset)?;
         let most = args.concurrency.iter().max().copied().unwrap_or_default();
         // All members of a block hold their connections at the same time.
         limits::ensure_descriptors(most.saturating_mul(chosen.len()) as u64)
@@ -100,21 +103,26 @@ impl Ask {
             }
             None => Layout::default_for(&allowed),
         };
-        let out = args.out.clone().unwrap_or_else(|| {
-            let stamp = experiment::timestamp().replace(':', "-");
-            project.root.join("data/runs").join(format!("{stamp}-compare"))
-        });
+        let out = args.out.clone().unwrap_or_else(|| new_folder(&project.root.join("data/runs")));
         Ok(Self {
             chosen,
             scenarios,
             conditions,
             preset,
-            seed: args.seed.unwrap_or_else(rand::random),
+            seed: args.seed.unwrap_or_else(new_seed),
             layout,
             users: project.users()?,
+            users_sha256: sha256(&project.users_file())?,
             out,
         })
     }
+}
+
+/// A name that is free: two runs may begin in the same second.
+fn new_folder(runs: &Path) -> PathBuf {
+    let stamp = format!("{}-compare", experiment::timestamp().replace(':', "-"));
+    let named = |n: u32| runs.join(if n == 1 { stamp.clone() } else { format!("{stamp}-{n}") });
+    (1..).map(named).find(|path| !path.exists()).unwrap_or_else(|| runs.join(&stamp))
 }
 
 fn scenarios(project: &Project, names: &[String]) -> anyhow::Result<Vec<Scenario>> {
@@ -134,7 +142,11 @@ fn scenarios(project: &Project, names: &[String]) -> anyhow::Result<Vec<Scenario
     Ok(chosen)
 }
 
-fn conditions(scenarios: &[Scenario], concurrency: &[usize]) -> anyhow::Result<Vec<Condition>> {
+fn conditions(
+    scenarios: &[Scenario],
+    concurrency: &[usize],
+    preset: &Preset,
+) -> anyhow::Result<Vec<Condition>> {
     let mut levels: Vec<usize> = Vec::new();
     for &n in concurrency {
         if n == 0 {
@@ -148,7 +160,7 @@ fn conditions(scenarios: &[Scenario], concurrency: &[usize]) -> anyhow::Result<V
     }
     Ok(levels
         .iter()
-        .flat_map(|&n| scenarios.iter().map(move |s| Condition::closed(&s.name, n)))
+        .flat_map(|&n| scenarios.iter().map(move |s| Condition::closed(&s.name, n, preset)))
         .collect())
 }
 
@@ -169,8 +181,8 @@ fn verified(
     mut prepared: Prepared,
     machinery: &Machinery,
 ) -> anyhow::Result<Prepared> {
-    let contract = contract::load(&project.contract_dir())?;
-    say(&format!("verifying {} services", prepared.built.len()));
+    let contract = project.contract()?;
+    say(&format!("verifying {}", plural(prepared.built.len(), "service")));
     let all = prepare::verify(project, &contract, &prepared.built, &ask.users, ask.seed, machinery);
     if machinery.interrupt.is_set() {
         return Err(Interrupted.into());
@@ -204,7 +216,7 @@ fn measure(
     machinery: &Machinery,
     folder: RunFolder,
     repository: Revision,
-) -> anyhow::Result<Benchmark> {
+) -> anyhow::Result<(Benchmark, Option<anyhow::Error>)> {
     let plan = Plan {
         seed: ask.seed,
         preset: ask.preset.clone(),
@@ -270,7 +282,8 @@ impl Session {
         let plan = bench.plan;
         let blocks = plan.preset.blocks;
         // A step is a round, of warm-up or of slices; see `experiment::block`.
-        let steps = plan.conditions.len() * (plan.preset.rounds + plan.preset.warm_up_slices);
+        let rounds: usize = plan.conditions.iter().map(|c| c.rounds).sum();
+        let steps = rounds + plan.conditions.len() * plan.preset.warm_up_slices;
         let step = plan.block_duration() / u32::try_from(steps.max(1)).unwrap_or(u32::MAX);
         for number in 0..blocks {
             let label = format!("block {} of {blocks}", number + 1);
@@ -317,21 +330,32 @@ impl Session {
     }
 
     /// Computes the results of what there is and writes the roll-up, whatever ended the run.
-    fn finish(mut self, outcome: Result<(), Stopped>) -> anyhow::Result<Benchmark> {
+    /// Gives what went wrong beside what was measured: that is shown in any case.
+    fn finish(
+        mut self,
+        outcome: Result<(), Stopped>,
+    ) -> anyhow::Result<(Benchmark, Option<anyhow::Error>)> {
         drop(self.progress);
-        self.benchmark.run.stopped_by = match &outcome {
-            Ok(()) => "plan",
-            Err(Stopped::Interrupted) => "interrupt",
-            Err(Stopped::Failed(_)) => "failure",
+        if self.benchmark.blocks.is_empty() && self.benchmark.memory.is_empty() {
+            self.folder.discard();
+            return Err(match outcome {
+                Err(Stopped::Failed(error)) => error,
+                _ => Interrupted.into(),
+            });
         }
-        .to_owned();
+        let (stopped_by, failure) = match outcome {
+            Ok(()) => ("plan", None),
+            Err(Stopped::Interrupted) => ("interrupt", None),
+            Err(Stopped::Failed(error)) => ("failure", Some(error)),
+        };
+        stopped_by.clone_into(&mut self.benchmark.run.stopped_by);
         self.benchmark.results = results::compute(&self.benchmark).map_err(anyhow::Error::msg)?;
-        let file = self.folder.write_benchmark(&self.benchmark)?;
-        say(&format!("wrote {}", file.display()));
-        match outcome {
-            Err(Stopped::Failed(error)) => Err(error),
-            _ => Ok(self.benchmark),
+        let written = self.folder.write_benchmark(&self.benchmark);
+        if let Ok(file) = &written {
+            say(&format!("wrote {}", file.display()));
         }
+        // The first thing that went wrong is the one to mend.
+        Ok((self.benchmark, failure.or(written.err())))
     }
 }
 
@@ -348,6 +372,7 @@ fn blank(ask: &Ask, prepared: &Prepared, repository: Revision) -> Benchmark {
             command: std::env::args().collect(),
             preset: ask.preset.clone(),
             seed: ask.seed,
+            users_sha256: ask.users_sha256.clone(),
             layout: ask.layout.clone(),
             memory_load: MemoryLoad {
                 connections: most,
@@ -375,7 +400,7 @@ fn member(built: &Built) -> Member {
         implementation: implementation.name.clone(),
         variant: variant.name.clone(),
         language: implementation.language.clone(),
-        stack: implementation.stack.clone(),
+        stack: variant.stack.clone(),
         kind: variant.kind,
         versions: built.versions.clone(),
         runtime: None,
@@ -393,8 +418,13 @@ fn hash_of_program(dir: &Path, command: &Argv) -> Option<String> {
     if !command.program().contains('/') {
         return None;
     }
-    let bytes = std::fs::read(dir.join(command.program())).ok()?;
-    Some(Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect())
+    sha256(&dir.join(command.program())).ok()
+}
+
+fn sha256(file: &Path) -> anyhow::Result<String> {
+    let bytes = std::fs::read(file)
+        .map_err(|e| Usage(format!("{} cannot be read: {e}", file.display())))?;
+    Ok(Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect())
 }
 
 fn harness() -> Harness {

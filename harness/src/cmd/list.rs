@@ -32,7 +32,7 @@ pub fn run(project: &Project, args: &Output) -> anyhow::Result<()> {
             implementations.push(Row {
                 name: subject.label(),
                 language: implementation.language.clone(),
-                stack: implementation.stack.clone(),
+                stack: variant.stack.clone(),
                 kind: variant.kind,
                 state: variant.state,
                 note: variant.note.clone(),

@@ -109,6 +109,16 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Small enough that every reader of JSON keeps it exactly.
+fn new_seed() -> u64 {
+    u64::from(rand::random::<u32>())
+}
+
+/// `1 service`, `2 services`.
+fn plural(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
 /// Results go to standard output.
 fn print(text: &str) -> anyhow::Result<()> {
     Ok(std::io::stdout().lock().write_all(text.as_bytes())?)

@@ -1,6 +1,7 @@
 //! The repository on disk, and the process-wide things that every longer command needs.
 
 use super::Usage;
+use crate::contract::{self, Contract};
 use crate::manifest::{self, Implementation};
 use crate::process::{Guard, Interrupt};
 use crate::scenario::{self, Scenario};
@@ -70,9 +71,9 @@ impl Project {
         users::load(&self.users_file()).map_err(|e| Usage(format!("{e:#}")).into())
     }
 
-    /// Folder of the contract's cases.
-    pub fn contract_dir(&self) -> PathBuf {
-        self.root.join("data/contract")
+    /// The contract's cases.
+    pub fn contract(&self) -> anyhow::Result<Contract> {
+        contract::load(&self.root.join("data/contract")).map_err(|e| Usage(format!("{e:#}")).into())
     }
 }
 

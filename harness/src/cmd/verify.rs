@@ -2,7 +2,7 @@
 
 use super::prepare::{self, Verified};
 use super::project::{Machinery, Project};
-use super::{Unsuccessful, Usage, print, print_json, say};
+use super::{Unsuccessful, Usage, new_seed, plural, print, print_json, say};
 use crate::cli::Verify;
 use crate::contract::{self, Report};
 use crate::report::splice::splice;
@@ -26,11 +26,15 @@ pub fn run(project: &Project, args: &Verify) -> anyhow::Result<()> {
     let chosen =
         selection::choose(&implementations, &args.names.names, &[], Rows::All).map_err(Usage)?;
     let users = project.users()?;
-    let contract = contract::load(&project.contract_dir())?;
-    let seed = args.seed.unwrap_or_else(rand::random);
+    let contract = project.contract()?;
+    let seed = args.seed.unwrap_or_else(new_seed);
+    if let Some(file) = &args.write_observed {
+        // Before seconds of verification, not after.
+        splice(&read(file)?, SPLICE, "").map_err(|e| in_file(file, &e))?;
+    }
     let machinery = Machinery::start()?;
     let prepared = prepare::build(chosen, &machinery)?;
-    say(&format!("verifying {} services, seed {seed}", prepared.built.len()));
+    say(&format!("verifying {}, seed {seed}", plural(prepared.built.len(), "service")));
     let verified = prepare::verify(project, &contract, &prepared.built, &users, seed, &machinery);
     if machinery.interrupt.is_set() {
         return Err(super::Interrupted.into());
@@ -61,10 +65,18 @@ pub fn run(project: &Project, args: &Verify) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write_observed(file: &Path, table: &str) -> Result<(), String> {
-    let text = std::fs::read_to_string(file).map_err(|e| format!("cannot be read: {e}"))?;
-    let text = splice(&text, SPLICE, table)?;
-    std::fs::write(file, text).map_err(|e| format!("cannot be written: {e}"))
+fn write_observed(file: &Path, table: &str) -> anyhow::Result<()> {
+    let text = splice(&read(file)?, SPLICE, table).map_err(|e| in_file(file, &e))?;
+    std::fs::write(file, text).map_err(|e| in_file(file, &format!("cannot be written: {e}")))?;
+    Ok(())
+}
+
+fn read(file: &Path) -> Result<String, Usage> {
+    std::fs::read_to_string(file).map_err(|e| in_file(file, &format!("cannot be read: {e}")))
+}
+
+fn in_file(file: &Path, problem: &str) -> Usage {
+    Usage(format!("--write-observed {}: {problem}", file.display()))
 }
 
 fn does(names: &[&str]) -> String {

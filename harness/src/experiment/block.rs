@@ -159,9 +159,9 @@ impl Part<'_> {
         progress: &mut dyn FnMut(),
         cells: &mut Vec<Cell>,
     ) -> Result<(), Stopped> {
-        let preset = &self.bench.plan.preset;
-        let settle = Duration::from_millis(preset.settle_ms);
-        let window = Duration::from_millis(preset.window_ms);
+        let condition = &self.bench.plan.conditions[self.condition];
+        let settle = Duration::from_millis(condition.settle_ms);
+        let window = Duration::from_millis(condition.window_ms);
         let mut loaded = self.open()?;
         self.warm_up(&mut loaded, rounds, progress)?;
         for round in rounds {
@@ -229,6 +229,9 @@ impl Part<'_> {
     ) -> Result<(), Stopped> {
         let preset = &self.bench.plan.preset;
         let window = Duration::from_millis(preset.warm_up_slice_ms);
+        // As long as slices that had to grow, or connections would stay cold.
+        let condition = &self.bench.plan.conditions[self.condition];
+        let window = window.max(Duration::from_millis(condition.window_ms));
         for round in rounds.iter().cycle().take(preset.warm_up_slices) {
             for &member in round {
                 self.bench.check_interrupt()?;
@@ -312,6 +315,7 @@ impl Part<'_> {
             condition: condition.name.clone(),
             member: label.clone(),
             counts,
+            complete: !loaded.out,
             wrong_status_by_code: tally.wrong_status_by_code,
             warm_up: loaded.warm_up,
             server_closes: tally.server_closes,

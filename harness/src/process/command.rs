@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 
 /// How often a waiting loop looks.
 const LOOK: Duration = Duration::from_millis(10);
+/// Lines, and bytes of one, that a message shows of a command: a compiler's first error may
+/// be far up.
+const KEPT_LINES: (usize, usize) = (40, 400);
 /// Standard output is kept up to so many lines of so many bytes by [`finish`].
 const KEPT_OUTPUT: (usize, usize) = (10_000, 1 << 20);
 
@@ -41,10 +44,11 @@ pub fn run(
     guard: &Guard,
     interrupt: &Interrupt,
 ) -> anyhow::Result<String> {
-    let tail = Tail::default();
+    let tail = Tail::keeping(KEPT_LINES.0, KEPT_LINES.1);
     let status = wait(argv, dir, limit, None, (&tail, &tail), guard, interrupt)?;
     if !status.success() {
-        bail!("`{argv}` failed ({status}); its last lines:{}", tail.quote());
+        let dir = dir.display();
+        bail!("`{argv}` in {dir} failed ({status}); its last lines:{}", tail.quote());
     }
     Ok(tail.text())
 }

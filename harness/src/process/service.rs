@@ -74,7 +74,7 @@ pub struct StartError {
 enum Problem {
     #[error("could not be started: {0}")]
     Spawn(String),
-    #[error("ended before it was ready ({0}); its last lines:")]
+    #[error("ended before it could be used ({0}); its last lines:")]
     Exited(ExitStatus),
     #[error("printed no ready line within {} ms; its last lines:", .0.as_millis())]
     NeverReady(Duration),
@@ -308,21 +308,21 @@ impl Service {
             // The clock stops here: looking for the listener takes longer than some services
             // take to start.
             self.time_to_ready = started.elapsed();
-            let problem = match (tree::listener(self.group, self.address), answer) {
+            let (problem, is_final) = match (tree::listener(self.group, self.address), answer) {
                 (Listener::Ours | Listener::Unknown, Ok(())) => return Ok(()),
                 (Listener::Ours | Listener::Unknown, Err(what)) => {
-                    Problem::WrongAnswer { path: path.clone(), what }
+                    (Problem::WrongAnswer { path: path.clone(), what }, false)
                 }
-                (Listener::Nobody, _) => Problem::NotListening(self.address),
+                (Listener::Nobody, _) => (Problem::NotListening(self.address), false),
                 (Listener::OtherAddress(found), _) => {
-                    return Err(Problem::OtherAddress { found, told: self.address });
+                    (Problem::OtherAddress { found, told: self.address }, true)
                 }
                 (Listener::Foreign(owner), _) => {
                     let who = owner.map_or_else(
                         || "another process".to_owned(),
                         |(pid, name)| format!("process {pid} ({name})"),
                     );
-                    return Err(Problem::Foreign { address: self.address, who });
+                    (Problem::Foreign { address: self.address, who }, true)
                 }
             };
             if let Some(status) = self.ended() {
@@ -331,7 +331,7 @@ impl Service {
             if interrupt.is_set() {
                 return Err(Problem::Interrupted);
             }
-            if Instant::now() > until {
+            if is_final || Instant::now() > until {
                 return Err(problem);
             }
             std::thread::sleep(LOOK);

@@ -62,6 +62,8 @@ pub struct Run {
     pub preset: Preset,
     /// Every order and request follows from it.
     pub seed: u64,
+    /// SHA-256 of the seeded users.
+    pub users_sha256: String,
     /// Which CPUs were whose.
     pub layout: Layout,
     /// Connections and requests of the memory runs.
@@ -169,6 +171,8 @@ pub struct Cell {
     /// Outcomes of all requests of the rounds, settling and draining included:
     /// sent is the sum of the others.
     pub counts: Counts,
+    /// The member was there to the end of the last round.
+    pub complete: bool,
     /// Statuses other than the expected one; their sum is `counts.wrong_status`.
     pub wrong_status_by_code: BTreeMap<u16, u64>,
     /// Outcomes of the warm-up.
@@ -315,16 +319,20 @@ pub struct Ratio {
     pub blocks: usize,
 }
 
+impl Cell {
+    /// Whether its figures are those of the service doing its work.
+    pub fn is_usable(&self) -> bool {
+        let failed = self.counts.failures() as f64 / self.counts.sent.max(1) as f64;
+        self.complete && self.counts.ok > 0 && failed <= FAILED_SHARE
+    }
+}
+
 impl Benchmark {
     /// Whether something that the finished part of the plan has was not measured: a cell or a
-    /// memory run is missing, or a cell has more failures than [`FAILED_SHARE`].
+    /// memory run is missing, or requests failed.
     pub fn has_holes(&self) -> bool {
         let expected = self.members.len() * self.conditions.len();
-        let rounds = self.run.preset.rounds;
-        let whole = |c: &&Cell| {
-            let failed = c.counts.failures() as f64 / c.counts.sent.max(1) as f64;
-            c.slices.in_window.len() == rounds && c.counts.ok > 0 && failed <= FAILED_SHARE
-        };
+        let whole = |c: &&Cell| c.complete && c.counts.ok > 0 && c.counts.failures() == 0;
         self.blocks.iter().any(|b| b.cells.iter().filter(whole).count() < expected)
             || self.events.iter().any(|e| e.kind == "memory-failed")
     }

@@ -8,6 +8,12 @@ use crate::record::{Benchmark, Level};
 /// Everything that a terminal shows of a run.
 pub fn summary(benchmark: &Benchmark, format: Format) -> String {
     let mut parts = Vec::new();
+    if !benchmark.run.preset.is_measurement() {
+        parts.push(format!(
+            "NOT A MEASUREMENT: preset `{}` only shows that everything works\n",
+            benchmark.run.preset.name
+        ));
+    }
     for condition in &benchmark.conditions {
         parts.push(condition_table(benchmark, condition).print(format));
     }
@@ -36,7 +42,11 @@ fn show(level: Option<&Level>, print: fn(f64) -> String) -> String {
 fn ratio_to_first(b: &Benchmark, metric: &str, condition: &str, member: &str) -> String {
     let first = &b.members[0].name;
     if member == first {
-        return "1".to_owned();
+        return if level(b, metric, condition, member).is_some_and(|l| l.value.is_some()) {
+            "1".to_owned()
+        } else {
+            "–".to_owned()
+        };
     }
     b.results
         .ratios
@@ -52,8 +62,8 @@ fn condition_table(b: &Benchmark, condition: &Condition) -> Table {
         "{c}: {} connections, {blocks} block{} × {} slices of {} ms",
         condition.connections,
         if blocks == 1 { "" } else { "s" },
-        b.run.preset.rounds,
-        b.run.preset.window_ms
+        condition.rounds,
+        condition.window_ms
     );
     let first = &b.members[0].name;
     let columns = [
@@ -149,15 +159,35 @@ fn memory_table(b: &Benchmark) -> Table {
     table
 }
 
+/// A level whose interval is wider than this says little by itself.
+const RESTLESS: f64 = 1.3;
+
+/// Levels that moved so much between blocks that they should not be quoted alone.
+fn restless(b: &Benchmark) -> Vec<String> {
+    let wide = |l: &&Level| {
+        l.metric == "throughput"
+            && l.low.zip(l.high).is_some_and(|(low, high)| high > RESTLESS * low)
+    };
+    b.results
+        .levels
+        .iter()
+        .filter(wide)
+        .map(|l| {
+            let show = |v: Option<f64>| v.map_or_else(String::new, number::three_digits);
+            format!(
+                "{} {}: {}–{} req/s over blocks: the machine was restless, quote the ratio",
+                l.condition,
+                l.member,
+                show(l.low),
+                show(l.high)
+            )
+        })
+        .collect()
+}
+
 /// What a reader must know before believing the tables, and everything that happened.
 fn notes(b: &Benchmark) -> Vec<String> {
     let mut notes = Vec::new();
-    if !b.run.preset.is_measurement() {
-        notes.push(format!(
-            "NOT A MEASUREMENT: preset `{}` only shows that everything works",
-            b.run.preset.name
-        ));
-    }
     if b.run.stopped_by == "interrupt" {
         notes.push(format!(
             "interrupted: {} of {} blocks and {} memory runs were finished; the tables hold those",
@@ -171,8 +201,9 @@ fn notes(b: &Benchmark) -> Vec<String> {
             "fewer than 6 blocks: ratios are a direction only, without a 95 % interval".to_owned()
         } else {
             format!(
-                "ratios ÷ {} with their 95 % interval over blocks; below 1 is less than {}",
-                b.members[0].name, b.members[0].name
+                "ratios ÷ {0} are paired slice by slice, with their 95 % interval over blocks; they \
+                 are not quotients of the columns, which moved with the machine",
+                b.members[0].name
             )
         });
     }
@@ -181,15 +212,19 @@ fn notes(b: &Benchmark) -> Vec<String> {
     } else if !b.host.can_pin {
         notes.push("this system cannot pin processes to CPUs; none were pinned".to_owned());
     }
+    notes.extend(restless(b));
     let events = b.events.iter().map(|e| (None, e));
     let in_blocks =
         b.blocks.iter().flat_map(|block| block.events.iter().map(move |e| (Some(block.number), e)));
     for (block, event) in events.chain(in_blocks) {
-        let place: Vec<String> =
-            [block.map(|n| format!("block {n}")), event.condition.clone(), event.member.clone()]
-                .into_iter()
-                .flatten()
-                .collect();
+        let place: Vec<String> = [
+            block.map(|n| format!("block {}", n + 1)),
+            event.condition.clone(),
+            event.member.clone(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         notes.push(format!("{} [{}]: {}", event.kind, place.join(", "), event.message));
     }
     notes

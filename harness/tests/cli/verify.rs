@@ -46,7 +46,10 @@ fn a_service_that_dies_of_a_request_is_named_with_that_request() {
 fn faults_of_starting_each_have_their_own_message() {
     let table: [(&str, &[&str]); 7] = [
         ("never-ready", &["no ready line within 1500 ms"]),
-        ("exit-at-once", &["ended before it was ready (exit status: 7)", "| fixture: giving up"]),
+        (
+            "exit-at-once",
+            &["ended before it could be used (exit status: 7)", "| fixture: giving up"],
+        ),
         ("flood-stderr-never-ready", &["no ready line within 1500 ms", "    | "]),
         ("garbage-before-ready", &["printed \"hello\" where its ready line was expected"]),
         ("ready-wrong-port", &["says that it listens on 127.0.0.1:", "but was told"]),
