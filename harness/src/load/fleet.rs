@@ -179,8 +179,8 @@ impl Fleet {
             }
         }
         self.drive(&mut window)?;
-        if self.draining {
-            self.abandon();
+        if self.draining || self.alive() == 0 {
+            self.abandon(&window);
         }
         self.queue = None;
         self.slice.window_ns = nanoseconds(window.until.saturating_duration_since(window.from));
@@ -453,15 +453,16 @@ impl Fleet {
         }
     }
 
-    /// The drain is over: what has no answer by now never got one.
-    fn abandon(&mut self) {
+    /// The drain is over or nobody is left: what has no answer by now never got one, and what
+    /// was to be sent never will be.
+    fn abandon(&mut self, window: &Window) {
         for index in 0..self.connections.len() {
             if let State::Busy(flight) = self.connections[index].state {
                 self.hang(index, Failure::Unfinished, flight);
                 self.reopen(index);
             }
         }
-        self.slice.account.never_sent += self.queue.as_ref().map_or(0, Queue::waiting);
+        self.slice.account.never_sent += self.waiting(window.until, window);
     }
 
     fn hang(&mut self, index: usize, failure: Failure, flight: Flight) {

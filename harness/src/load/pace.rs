@@ -101,11 +101,6 @@ impl Queue {
         self.waiting
     }
 
-    /// Due requests that were not sent.
-    pub fn waiting(&self) -> u64 {
-        self.waiting
-    }
-
     /// Due requests for which there is no connection.
     pub fn backlog(&self) -> u64 {
         self.waiting.saturating_sub(self.idle.len() as u64)
