@@ -244,3 +244,81 @@ impl Tally {
 pub fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tally of right answers that took so many seconds.
+    fn tally(seconds: &[u64]) -> Tally {
+        let mut tally = Tally::default();
+        let sent = Instant::now();
+        for &s in seconds {
+            tally.counts.sent += 1;
+            let flight = Flight { due: sent, sent, measured: true };
+            tally.succeed(&flight, sent + Duration::from_secs(s));
+        }
+        tally
+    }
+
+    #[test]
+    fn latencies_beyond_the_histogram_are_counted_and_the_longest_is_exact() {
+        let mut tally = tally(&[1, 70, 3_600, 2]);
+        assert_eq!((tally.counts.ok, tally.latency.len(), tally.out_of_range), (4, 2, 2));
+        assert_eq!(tally.max_ns, 3_600_000_000_000);
+        // Not as something that it can hold.
+        assert!(tally.latency.max() < 2_010_000_000);
+        tally.merge(&self::tally(&[7_200]));
+        assert_eq!((tally.counts.ok, tally.latency.len(), tally.out_of_range), (5, 2, 3));
+        assert_eq!(tally.max_ns, 7_200_000_000_000);
+        assert!(tally.counts.is_conserved());
+        // A histogram may have room just beyond its bound; nothing is lost either way.
+        let just = self::tally(&[61]);
+        assert_eq!((just.latency.len() + just.out_of_range, just.max_ns), (1, 61_000_000_000));
+    }
+
+    #[test]
+    fn failures_beyond_the_histogram_are_counted() {
+        let mut tally = Tally::default();
+        tally.counts.sent = 1;
+        tally.fail(Failure::TimedOut, 61_000_000_000, b"");
+        assert_eq!((tally.counts.timed_out, tally.max_ns, tally.latency.len()), (1, 0, 0));
+        assert!(tally.counts.is_conserved());
+    }
+
+    #[test]
+    fn latency_from_due_is_slip_and_service_time() {
+        let mut tally = Tally::default();
+        tally.pace();
+        let due = Instant::now();
+        let sent = due + Duration::from_millis(30);
+        let flight = Flight { due, sent, measured: true };
+        tally.succeed(&flight, sent + Duration::from_millis(10));
+        let paced = tally.paced.as_ref().expect("paced");
+        let ms = |h: &Histogram<u64>| (h.mean() / 1e6).round() as u64;
+        assert_eq!((ms(&tally.latency), ms(&paced.slip), ms(&paced.service_time)), (40, 30, 10));
+    }
+
+    #[test]
+    fn what_was_sent_before_the_window_has_no_latency() {
+        let mut tally = Tally::default();
+        let sent = Instant::now();
+        tally.succeed(&Flight { due: sent, sent, measured: false }, sent);
+        assert_eq!((tally.counts.ok, tally.latency.len(), tally.max_ns), (1, 0, 0));
+    }
+
+    #[test]
+    fn three_offenders_are_kept_of_all_threads() {
+        let mut a = Tally::default();
+        let mut b = Tally::default();
+        for i in 0..2 {
+            a.fail(Failure::WrongBody, 1, format!("a{i}\r\n").as_bytes());
+            b.fail(Failure::WrongStatus(500 + i), 1, &[b'b'; 5_000]);
+        }
+        a.merge(&b);
+        assert_eq!(a.offenders[..2], ["a0\\r\\n", "a1\\r\\n"]);
+        assert_eq!(a.offenders[2], "b".repeat(KEPT_OFFENDER_CHARS));
+        assert_eq!(a.offenders.len(), KEPT_OFFENDERS);
+        assert_eq!(a.wrong_status_by_code, BTreeMap::from([(500, 1), (501, 1)]));
+    }
+}

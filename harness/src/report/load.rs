@@ -40,7 +40,10 @@ pub struct LoadReport {
     pub service_time_ns: Summary,
     /// From due to sending; null in a closed pace.
     pub slip_ns: Option<Summary>,
-    /// Requests never answered: the top percentiles are at least what they say.
+    /// Right answers that took longer than a minute: in `max`, and in no percentile.
+    pub out_of_range: u64,
+    /// Requests never answered, or out of range: the top percentiles are at least what they
+    /// say.
     pub lower_bound: bool,
     /// Connections.
     pub connections: Connections,
@@ -113,20 +116,13 @@ impl Summary {
             Some(histogram.value_at_quantile(q))
         };
         let [p50, p90, p99, p999] = QUANTILES.map(&mut quantile);
-        if n == 0 {
-            withheld.insert("mean", "no sample");
-            withheld.insert("max", "no sample");
+        let max = max_ns.or_else(|| (n > 0).then(|| histogram.max()));
+        for (name, none) in [("mean", n == 0), ("max", max.is_none())] {
+            if none {
+                withheld.insert(name, "no sample");
+            }
         }
-        Self {
-            n,
-            mean: (n > 0).then(|| histogram.mean()),
-            p50,
-            p90,
-            p99,
-            p999,
-            max: (n > 0).then(|| max_ns.unwrap_or_else(|| histogram.max())),
-            withheld,
-        }
+        Self { n, mean: (n > 0).then(|| histogram.mean()), p50, p90, p99, p999, max, withheld }
     }
 
     fn line(&self) -> String {
@@ -152,7 +148,7 @@ impl LoadReport {
         let t = &m.tally;
         let a = &m.slice.account;
         let per = |sum: u64, n: u64| (n > 0).then(|| sum as f64 / n as f64);
-        let exact_max = (t.counts.ok > 0 && !t.latency.is_empty()).then_some(t.max_ns);
+        let exact_max = (t.latency.len() + t.out_of_range > 0).then_some(t.max_ns);
         let latency_ns = Summary::new(&t.latency, exact_max);
         let service = t.paced.as_ref().map(|p| Summary::new(&p.service_time, None));
         Self {
@@ -168,6 +164,7 @@ impl LoadReport {
             service_time_ns: service.unwrap_or_else(|| latency_ns.clone()),
             latency_ns,
             slip_ns: t.paced.as_ref().map(|p| Summary::new(&p.slip, None)),
+            out_of_range: t.out_of_range,
             lower_bound: t.counts.unfinished + t.counts.timed_out + a.never_sent + t.out_of_range
                 > 0,
             connections: Connections {
@@ -211,7 +208,7 @@ impl LoadReport {
         let rate = number::three_digits(self.throughput);
         line("throughput", format!("{at_least}{rate} req/s over {seconds:.2} s"));
         let bound =
-            if self.lower_bound { "  (at least: some requests were never answered)" } else { "" };
+            if self.lower_bound { "  (at least: some requests got no answer in time)" } else { "" };
         line("latency", self.latency_ns.line() + bound);
         if let Some(slip) = &self.slip_ns {
             line("service time", self.service_time_ns.line());
@@ -342,4 +339,44 @@ pub fn oha(m: &Measurement) -> serde_json::Value {
         "errorDistribution": errors,
         "statusCodeDistribution": t.wrong_status_by_code,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{Slice, Tally};
+
+    fn report(tally: Tally) -> LoadReport {
+        let measurement = Measurement {
+            opened: 1,
+            connect: Tally::default().connect,
+            warm_up: Counts::default(),
+            slice: Slice::default(),
+            tally,
+            limits: Vec::new(),
+        };
+        LoadReport::new(&measurement, String::new(), String::new())
+    }
+
+    #[test]
+    fn an_answer_after_more_than_a_minute_is_the_maximum() {
+        let counts = Counts { sent: 1, ok: 1, ..Counts::default() };
+        let max_ns = 70_000_000_000;
+        let report = report(Tally { counts, out_of_range: 1, max_ns, ..Tally::default() });
+        assert_eq!((report.out_of_range, report.lower_bound), (1, true));
+        assert_eq!((report.latency_ns.n, report.latency_ns.max), (0, Some(max_ns)));
+        assert!(report.latency_ns.mean.is_none() && report.latency_ns.withheld.contains_key("p50"));
+    }
+
+    #[test]
+    fn without_requests_all_figures_are_withheld() {
+        let report = report(Tally::default());
+        let json = serde_json::to_value(&report).expect("serialises");
+        assert_eq!((json["sent"].as_u64(), json["throughput"].as_f64()), (Some(0), Some(0.0)));
+        for figure in ["mean", "p50", "p90", "p99", "p99.9", "max"] {
+            assert!(json["latency_ns"][figure].is_null(), "{json}");
+            assert!(json["latency_ns"]["withheld"][figure].is_string(), "{json}");
+        }
+        assert!(!report.text().contains("NaN") && !report.text().contains("inf"));
+    }
 }
