@@ -81,7 +81,7 @@ fn fields(
 ) -> Result<(Framing, bool), ProtocolError> {
     let mut length = None;
     let mut chunked = false;
-    let mut close = response.version == Some(0);
+    let (mut close, mut keep_alive) = (false, response.version != Some(0));
     for header in response.headers.iter() {
         if header.name.eq_ignore_ascii_case("content-length") {
             let value = decimal(header.value).ok_or(ProtocolError::BadLength)?;
@@ -101,7 +101,8 @@ fn fields(
                     .split(|&b| b == b',')
                     .any(|t| t.trim_ascii().eq_ignore_ascii_case(token))
             };
-            close = has(b"close") || (close && !has(b"keep-alive"));
+            close |= has(b"close");
+            keep_alive |= has(b"keep-alive");
         }
     }
     let framing = match (length, chunked) {
@@ -111,7 +112,8 @@ fn fields(
         (None, true) => Framing::Chunked,
         (None, false) => return Err(ProtocolError::Unframed),
     };
-    Ok((framing, close))
+    // RFC 9112, 9.3: `close` counts whatever else is said.
+    Ok((framing, close || !keep_alive))
 }
 
 /// Digits only: `usize::from_str` would take a sign.
@@ -229,7 +231,7 @@ mod tests {
 
     #[test]
     fn good_answers_at_every_split() {
-        let table: [(&str, u16, &str, bool); 9] = [
+        let table: [(&str, u16, &str, bool); 10] = [
             ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", 200, "hi", false),
             ("HTTP/1.1 404 Not Found\r\ncOnTeNt-LeNgTh:  0 \r\n\r\n", 404, "", false),
             (
@@ -244,6 +246,12 @@ mod tests {
                 200,
                 "x",
                 false,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nConnection: close\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\nx",
+                200,
+                "x",
+                true,
             ),
             (
                 "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 1\r\n\r\ny",
