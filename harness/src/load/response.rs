@@ -171,6 +171,10 @@ fn chunks(
 ) -> Result<Option<usize>, ProtocolError> {
     decoded.clear();
     loop {
+        // httparse takes a line without any digit for a size of 0.
+        if bytes.get(at).is_some_and(|b| !b.is_ascii_hexdigit()) {
+            return Err(ProtocolError::BadChunk);
+        }
         let (line, size) = match httparse::parse_chunk_size(&bytes[at..]) {
             Ok(httparse::Status::Complete((line, size))) => (line, size),
             Ok(httparse::Status::Partial) => return Ok(None),
@@ -306,6 +310,14 @@ mod tests {
             ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi!", ProtocolError::Surplus),
             (
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+                ProtocolError::BadChunk,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n\r\n",
+                ProtocolError::BadChunk,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n ;a=b\r\n\r\n",
                 ProtocolError::BadChunk,
             ),
             (
