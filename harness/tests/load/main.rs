@@ -4,6 +4,8 @@ mod answers;
 mod command;
 mod connections;
 mod latency;
+mod parser;
+mod reference;
 mod truth;
 
 use harness::load::measure::{self, Measurement, Options};
