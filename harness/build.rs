@@ -9,8 +9,9 @@ fn main() {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let commit = git(&["rev-parse", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
-    // Only what goes into the program.
-    let dirty = git(&["status", "--porcelain", "--", ".", "../Cargo.toml", "../Cargo.lock"]);
+    // Only what goes into the program: goose is another one.
+    let status = ["status", "--porcelain", "--", ".", ":!goose", "../Cargo.toml", "../Cargo.lock"];
+    let dirty = git(&status);
     let dirty = dirty.map_or("unknown".to_owned(), |files| (!files.is_empty()).to_string());
     println!("cargo:rustc-env=HARNESS_COMMIT={commit}");
     println!("cargo:rustc-env=HARNESS_DIRTY={dirty}");

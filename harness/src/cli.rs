@@ -125,6 +125,16 @@ pub struct Compare {
     pub output: Output,
 }
 
+/// What loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EngineName {
+    /// This project's own.
+    Lean,
+    /// Goose, closed pace only: to see whether a finding depends on the engine. Built when it
+    /// is first asked for, within the repository.
+    Goose,
+}
+
 /// How `load` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LoadFormat {
@@ -134,7 +144,7 @@ pub enum LoadFormat {
     Json,
     /// HdrHistogram's percentile distribution of latency, ms.
     Hgrm,
-    /// The shape of oha's JSON.
+    /// The shape of oha's JSON; of the lean engine only.
     Oha,
 }
 
@@ -143,6 +153,9 @@ pub enum LoadFormat {
 pub struct Load {
     /// http://HOST:PORT/PATH
     pub url: String,
+    /// What loads.
+    #[arg(long, value_enum, default_value = "lean", value_name = "ENGINE")]
+    pub engine: EngineName,
     /// Connections, each with one request under way.
     #[arg(short, long, default_value_t = 50, value_name = "N")]
     pub connections: usize,

@@ -2,8 +2,8 @@
 //!
 //! A tour, from the bottom up: [`manifest`] and [`scenario`] turn TOML into types;
 //! [`plan`] says what is measured in which order; [`host`] knows the machine; [`process`]
-//! starts and ends services; [`load`] is the load engine; `contract` proves that services
-//! answer alike; [`experiment`] runs a plan; [`record`] keeps what it yields; [`results`]
+//! starts and ends services; [`load`] is the load engine, [`goose`] the wire to a second one;
+//! `contract` proves that services answer alike; [`experiment`] runs a plan; [`record`] keeps what it yields; [`results`]
 //! computes what follows, with [`stats`]; [`report`] shows it. [`cmd`] has a small file
 //! for each subcommand, [`cli`] the command line.
 
@@ -12,6 +12,7 @@ pub mod cli;
 pub mod cmd;
 pub mod contract;
 pub mod experiment;
+pub mod goose;
 pub mod host;
 pub mod load;
 pub mod manifest;

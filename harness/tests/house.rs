@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every room and the rooms below it that it may use. `cmd` may use all.
-const ROOMS: [(&str, &[&str]); 16] = [
+const ROOMS: [(&str, &[&str]); 17] = [
     ("toml_file", &[]),
     ("users", &[]),
     ("stats", &[]),
@@ -21,8 +21,9 @@ const ROOMS: [(&str, &[&str]); 16] = [
     ("record", &["host", "load", "manifest", "plan", "process"]),
     ("experiment", &["host", "load", "plan", "process", "record", "scenario"]),
     ("results", &["plan", "record", "stats"]),
-    ("calibrate", &["host", "load", "manifest", "process", "scenario", "stats"]),
-    ("report", &["load", "plan", "record"]),
+    ("goose", &["load", "manifest", "process", "record"]),
+    ("calibrate", &["goose", "host", "load", "manifest", "process", "scenario", "stats"]),
+    ("report", &["goose", "load", "plan", "record"]),
 ];
 
 /// A source file: its room, its path, and its code without comments and unit tests.

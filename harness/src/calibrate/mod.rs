@@ -161,7 +161,7 @@ impl Bench<'_> {
         let window = Duration::from_millis(self.size.slice_ms);
         let server_cpu = || tree::processes(service.group()).into_iter().map(tree::cpu_ns).sum();
         let (before, began): (Option<u64>, _) = (server_cpu(), Instant::now());
-        let (requests, cpu_ns, took) = match engine {
+        let (requests, served, cpu_ns, took) = match engine {
             Engine::Lean(load) => {
                 let slice = load.slice(Duration::ZERO, window)?;
                 let counts = load.take_tally().counts;
@@ -169,27 +169,30 @@ impl Bench<'_> {
                     counts.failures() == 0,
                     "the lean engine got wrong answers: {counts:?}"
                 );
-                (slice.ok, slice.account.cpu_ns, began.elapsed())
+                (slice.ok, slice.ok, slice.account.cpu_ns, began.elapsed())
             }
             Engine::Floor(floor) => {
                 let (answers, account) = floor.slice(window)?;
-                (answers, account.cpu_ns, began.elapsed())
+                (answers, answers, account.cpu_ns, began.elapsed())
             }
             Engine::Peer(peer) => {
                 let run = peer.run(self, service.address(), connections, window)?;
-                (run.requests, Some(run.cpu_ns), run.took)
+                (run.requests, run.served, Some(run.cpu_ns), run.took)
             }
         };
         let after: Option<u64> = server_cpu();
         anyhow::ensure!(requests > 0, "no answers");
         let each = |ns: u64| ns as f64 / requests as f64;
+        let each_served = |ns: u64| ns as f64 / served as f64;
         Ok(Observed {
             requests,
             throughput: requests as f64 / took.as_secs_f64(),
             generator_cpu_ns: each(
                 cpu_ns.ok_or_else(|| anyhow::anyhow!("CPU time is unknown here"))?,
             ),
-            server_cpu_ns: before.zip(after).map(|(then, now)| each(now.saturating_sub(then))),
+            server_cpu_ns: before
+                .zip(after)
+                .map(|(then, now)| each_served(now.saturating_sub(then))),
         })
     }
 }

@@ -1,7 +1,8 @@
 //! Other load generators, run as programs of their own, each with its defaults but for
-//! connections, time and one thread.
+//! connections, time and one thread (goose takes one for each of the generator's CPUs).
 
 use super::{Bench, PATH};
+use crate::goose::{GOOSE, Goose, Order, Request};
 use crate::manifest::Argv;
 use crate::process::{Guard, Interrupt, command};
 use anyhow::Context;
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 /// Longest that a peer may take beyond its slice to start and end.
 const GRACE: Duration = Duration::from_secs(20);
+/// Before goose's window, which it measures by itself.
+const GOOSE_WARM_UP_MS: u64 = 500;
 
 /// A program that loads.
 #[derive(Debug, Clone)]
@@ -23,25 +26,27 @@ pub struct Peer {
     kind: Kind,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 enum Kind {
     Wrk,
     Oha,
     Autocannon,
-    Goose,
+    Goose(Goose),
 }
 
 /// One run of a peer.
 pub struct Run {
     /// Answers that it counted.
     pub requests: u64,
+    /// Requests that the server had of it.
+    pub served: u64,
     /// CPU time of its process, start and end included, unless it accounts for itself.
     pub cpu_ns: u64,
     /// The time over which it counted.
     pub took: Duration,
 }
 
-/// The peers on `PATH`, and goose, which is built in.
+/// The peers on `PATH`.
 pub fn find(guard: &Guard, interrupt: &Interrupt) -> Vec<Peer> {
     let version = |args: &[&str]| {
         let argv = Argv::new(args.iter().map(|&a| a.to_owned()).collect())?;
@@ -64,6 +69,11 @@ pub fn find(guard: &Guard, interrupt: &Interrupt) -> Vec<Peer> {
 }
 
 impl Peer {
+    /// Goose, once it is built.
+    pub fn goose(goose: Goose, version: String) -> Self {
+        Self { name: GOOSE.to_owned(), version, kind: Kind::Goose(goose) }
+    }
+
     /// Loads `address` for `window`, pinned to the generator's CPUs.
     ///
     /// # Errors
@@ -78,14 +88,14 @@ impl Peer {
         let seconds = format!("{}", window.as_secs_f64());
         let url = format!("http://{address}{PATH}");
         let c = connections.to_string();
-        let tool: Vec<&str> = match self.kind {
+        let tool: Vec<&str> = match &self.kind {
             // wrk takes whole seconds.
             Kind::Wrk => vec!["wrk", "-t1", "-c", &c, "-d", &seconds, &url],
             Kind::Oha => {
                 vec!["oha", "--no-tui", "--output-format", "json", "-c", &c, "-z", &seconds, &url]
             }
             Kind::Autocannon => vec!["autocannon", "--json", "-c", &c, "-d", &seconds, &url],
-            Kind::Goose => return self.goose(bench, address, connections, window),
+            Kind::Goose(goose) => return run_goose(goose, bench, address, connections, window),
         };
         let argv = Argv::new(tool.into_iter().map(str::to_owned).collect()).context("a program")?;
         let before = children_cpu_ns();
@@ -95,7 +105,7 @@ impl Peer {
             let said: String = finished.output.chars().take(300).collect();
             format!("{} said {said:?}{}", self.name, finished.errors.quote())
         })?;
-        Ok(Run { requests, cpu_ns, took })
+        Ok(Run { requests, served: requests, cpu_ns, took })
     }
 
     /// Requests, and the time over which they were counted.
@@ -120,13 +130,43 @@ impl Peer {
                 let seconds = json["duration"].as_f64()?;
                 Some((json["requests"]["total"].as_u64()?, Duration::from_secs_f64(seconds)))
             }
-            Kind::Goose => None,
+            Kind::Goose(_) => None,
         }
     }
+}
 
-    fn goose(&self, _: &Bench<'_>, _: SocketAddr, _: usize, _: Duration) -> anyhow::Result<Run> {
-        anyhow::bail!("not yet")
-    }
+fn run_goose(
+    goose: &Goose,
+    bench: &Bench<'_>,
+    address: SocketAddr,
+    connections: usize,
+    window: Duration,
+) -> anyhow::Result<Run> {
+    let order = Order {
+        address,
+        connections,
+        threads: None,
+        warm_up_ms: GOOSE_WARM_UP_MS,
+        window_ms: window.as_millis() as u64,
+        timeout_ms: 5_000,
+        request: Request {
+            method: "GET".to_owned(),
+            target: PATH.to_owned(),
+            headers: vec![("Host".to_owned(), "127.0.0.1".to_owned())],
+            body: None,
+            status: 200,
+            expected_body: None,
+        },
+    };
+    let report = goose.run(&order, bench.guard, bench.interrupt)?;
+    let counts = report.counts;
+    anyhow::ensure!(counts.failures() == 0, "goose got wrong answers: {counts:?}");
+    Ok(Run {
+        requests: report.in_window,
+        served: report.ended,
+        cpu_ns: report.cpu_ns.context("CPU time is unknown here")?,
+        took: Duration::from_nanos(report.window_ns),
+    })
 }
 
 /// CPU time of all children that have ended and were waited for.

@@ -1,7 +1,7 @@
 //! `harness calibrate`: the load engine beside its peers.
 
 use super::project::{Machinery, Project};
-use super::{Unsuccessful, Usage, new_seed, prepare, print, print_json, say};
+use super::{Interrupted, Unsuccessful, Usage, goose, new_seed, prepare, print, print_json, say};
 use crate::calibrate::peer::{self, Peer};
 use crate::calibrate::{Bench, Cell, LEAN, Size};
 use crate::cli::Calibrate;
@@ -59,7 +59,8 @@ pub fn run(project: &Project, args: &Calibrate) -> anyhow::Result<()> {
     let service = built.subject.label();
     let host = facts::read();
     let layout = Layout::default_for(&host.cpus);
-    let peers = peer::find(&machinery.guard, &machinery.interrupt);
+    let mut peers = peer::find(&machinery.guard, &machinery.interrupt);
+    peers.extend(goose(project, &machinery)?);
     let seed = args.seed.unwrap_or_else(new_seed);
     let bench = Bench {
         size,
@@ -102,6 +103,21 @@ pub fn run(project: &Project, args: &Calibrate) -> anyhow::Result<()> {
         cells,
     };
     show(&calibration, args)
+}
+
+/// Goose, unless it cannot be built here.
+fn goose(project: &Project, machinery: &Machinery) -> anyhow::Result<Option<Peer>> {
+    let found = goose::build(project, machinery).and_then(|goose| {
+        let version = goose.version(&machinery.guard, &machinery.interrupt)?;
+        Ok(Peer::goose(goose, version))
+    });
+    if machinery.interrupt.is_set() {
+        return Err(Interrupted.into());
+    }
+    if let Err(error) = &found {
+        say(&format!("{error:#}\ncalibrating without goose"));
+    }
+    Ok(found.ok())
 }
 
 fn names(peers: &[Peer]) -> String {
@@ -171,7 +187,7 @@ fn tables(c: &Calibration, format: Format) -> String {
         "Measured {} on {}, {} CPUs ({}), kernel {}; seed {}. {LEAN} is this project's engine, floor a loop \
          that parses nothing. Peers: {}.\n",
         c.started, c.host.cpu_model, c.host.cpus.len(), c.layout, c.host.kernel, c.seed,
-        if peers.is_empty() { "none on PATH".to_owned() } else { peers.join("; ") }
+        if peers.is_empty() { "none".to_owned() } else { peers.join("; ") }
     ));
     parts.join("\n")
 }

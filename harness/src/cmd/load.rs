@@ -1,7 +1,8 @@
 //! `harness load`: the engine by itself.
 
-use super::{Interrupted, Unsuccessful, Usage, print, print_json, say};
-use crate::cli::{Load, LoadFormat};
+use super::project::Project;
+use super::{Interrupted, Unsuccessful, Usage, goose, print, print_json, say};
+use crate::cli::{EngineName, Load, LoadFormat};
 use crate::host::{affinity, limits};
 use crate::load::measure::{self, Options};
 use crate::load::{Arrivals, Pace, Target};
@@ -17,11 +18,20 @@ const GREATEST_RATE: f64 = 10_000_000.0;
 /// Longer than anybody waits for a measurement: a typing error.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-pub fn run(args: &Load) -> anyhow::Result<()> {
+pub fn run(args: &Load, project: impl FnOnce() -> anyhow::Result<Project>) -> anyhow::Result<()> {
+    let goose = args.engine == EngineName::Goose;
+    if goose {
+        goose::check(args).map_err(Usage)?;
+    }
     let url = Url::parse(&args.url).map_err(|e| Usage(format!("{}: {e}", args.url)))?;
     let request = request(args, &url).map_err(Usage)?;
     let options_of = |address, stop| options(args, address, request, stop);
     let address = url.resolve().map_err(|e| Usage(format!("{}: {e}", args.url)))?;
+    if goose {
+        let options = options_of(address, Arc::default()).map_err(Usage)?;
+        let headers = headers(args, &url).map_err(Usage)?;
+        return goose::run(args, &options, url.target, headers, project);
+    }
     let interrupt = Interrupt::install()?;
     let options = options_of(address, interrupt.flag()).map_err(Usage)?;
     limits::ensure_descriptors(options.connections as u64)
@@ -163,11 +173,13 @@ impl Url {
     }
 }
 
+/// Whether `text` is what HTTP calls a token.
+fn token(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+}
+
 fn request(args: &Load, url: &Url) -> Result<Request, String> {
-    let token = |text: &str| {
-        !text.is_empty()
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
-    };
     if !token(&args.method) {
         return Err(format!("--method {}: no method looks like this", args.method));
     }
@@ -178,7 +190,21 @@ fn request(args: &Load, url: &Url) -> Result<Request, String> {
         return Err(format!("--expect-status {}: give 100 to 599", args.expect_status));
     }
     let mut head = format!("{} {} HTTP/1.1\r\n", args.method, url.target);
-    let mut has_host = false;
+    for (name, value) in headers(args, url)? {
+        head += &format!("{name}: {value}\r\n");
+    }
+    if let Some(body) = &args.body {
+        head += &format!("Content-Length: {}\r\n", body.len());
+    }
+    head += "\r\n";
+    let mut bytes = head.into_bytes();
+    bytes.extend_from_slice(args.body.as_deref().unwrap_or_default().as_bytes());
+    Ok(Request { bytes, status: args.expect_status, body: Expected::Any })
+}
+
+/// Names and values, `Host` among them, but for the body's length.
+fn headers(args: &Load, url: &Url) -> Result<Vec<(String, String)>, String> {
+    let mut headers: Vec<(String, String)> = Vec::new();
     for header in &args.header {
         let (name, value) = header
             .split_once(':')
@@ -191,19 +217,12 @@ fn request(args: &Load, url: &Url) -> Result<Request, String> {
         {
             return Err(format!("--header {name}: the length follows from --body"));
         }
-        has_host |= name.eq_ignore_ascii_case("host");
-        head += &format!("{name}: {}\r\n", value.trim());
+        headers.push((name.to_owned(), value.trim().to_owned()));
     }
-    if !has_host {
-        head += &format!("Host: {}:{}\r\n", url.host, url.port);
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        headers.push(("Host".to_owned(), format!("{}:{}", url.host, url.port)));
     }
-    if let Some(body) = &args.body {
-        head += &format!("Content-Length: {}\r\n", body.len());
-    }
-    head += "\r\n";
-    let mut bytes = head.into_bytes();
-    bytes.extend_from_slice(args.body.as_deref().unwrap_or_default().as_bytes());
-    Ok(Request { bytes, status: args.expect_status, body: Expected::Any })
+    Ok(headers)
 }
 
 #[cfg(test)]

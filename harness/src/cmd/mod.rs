@@ -4,6 +4,7 @@ mod build;
 mod calibrate;
 mod compare;
 mod doctor;
+mod goose;
 mod list;
 mod load;
 mod null_server;
@@ -78,7 +79,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         Command::Load(args) => {
-            load::run(&args)?;
+            load::run(&args, || Project::find(cli.root.as_deref(), cli.impl_dir))?;
             return Ok(ExitCode::SUCCESS);
         }
         Command::Pace(args) => {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 /// Longest build; a cold build of the slowest took about a minute on two cores.
-const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);
+pub const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// A subject that was built.
 #[derive(Debug, Clone)]

@@ -125,7 +125,7 @@ impl Summary {
         Self { n, mean: (n > 0).then(|| histogram.mean()), p50, p90, p99, p999, max, withheld }
     }
 
-    fn line(&self) -> String {
+    pub(super) fn line(&self) -> String {
         let show = |value: Option<u64>| {
             value.map_or_else(|| "–".to_owned(), |ns| number::duration(ns as f64))
         };
@@ -221,16 +221,7 @@ impl LoadReport {
                 ),
             );
         }
-        line(
-            "requests",
-            format!("{} sent, {} ok", number::count(self.sent), number::count(self.ok)),
-        );
-        for (kind, &n) in self.failures.iter().filter(|(_, n)| **n > 0) {
-            line("", format!("{} {}", number::count(n), kind.replace('_', " ")));
-        }
-        for (code, &n) in &self.wrong_status_by_code {
-            line("", format!("  of these {} with status {code}", number::count(n)));
-        }
+        outcomes(&mut line, (self.sent, self.ok), &self.failures, &self.wrong_status_by_code);
         let c = &self.connections;
         line(
             "connections",
@@ -261,7 +252,24 @@ impl LoadReport {
     }
 }
 
-fn failures(counts: &Counts) -> BTreeMap<&'static str, u64> {
+/// Lines on requests; `line` writes one. `total` are those sent and those answered well.
+pub(super) fn outcomes(
+    line: &mut dyn FnMut(&str, String),
+    total: (u64, u64),
+    failures: &BTreeMap<&'static str, u64>,
+    wrong_status_by_code: &BTreeMap<u16, u64>,
+) {
+    let (sent, ok) = (number::count(total.0), number::count(total.1));
+    line("requests", format!("{sent} sent, {ok} ok"));
+    for (kind, &n) in failures.iter().filter(|(_, n)| **n > 0) {
+        line("", format!("{} {}", number::count(n), kind.replace('_', " ")));
+    }
+    for (code, &n) in wrong_status_by_code {
+        line("", format!("  of these {} with status {code}", number::count(n)));
+    }
+}
+
+pub(super) fn failures(counts: &Counts) -> BTreeMap<&'static str, u64> {
     BTreeMap::from([
         ("wrong_status", counts.wrong_status),
         ("wrong_body", counts.wrong_body),

@@ -2,6 +2,7 @@
 //!
 //! Reads records and results; does no input or output itself.
 
+pub mod goose;
 pub mod load;
 pub mod number;
 pub mod splice;

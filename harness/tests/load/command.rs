@@ -117,3 +117,26 @@ fn half_of_the_connections_are_not_enough() {
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.contains("5 of 10 could be opened"), "{message}");
 }
+
+/// Before anything is built for it.
+#[test]
+fn what_the_second_engine_cannot_do_is_refused() {
+    let server = Server::start(truth::right);
+    let table = [
+        (&["-r", "100"][..], 2, "a closed pace only"),
+        (&["--format", "oha"], 2, "of the lean engine only"),
+        (&["--method", "OPTIONS"], 2, "goose knows DELETE, GET"),
+        (&["--root", "/"], 2, "/ is not the repository"),
+    ];
+    for (args, code, message) in table {
+        let output = load(&server, &[args, &["--engine", "goose"]].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(message) && !said.contains("building"), "{said}");
+    }
+    server.end();
+    let output = load(&server, &["--engine", "goose"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("nothing accepts connections there"), "{said}");
+}
