@@ -84,11 +84,11 @@ pub fn run(project: &Project, args: &Calibrate) -> anyhow::Result<()> {
             Service::start(spec, &machinery.harness, &machinery.guard, &machinery.interrupt)
                 .map_err(|e| Unsuccessful(e.to_string()))?;
         for connections in LEVELS {
-            cells.extend(
-                bench
-                    .run(name, &service, connections)
-                    .map_err(|e| Unsuccessful(format!("{e:#}")))?,
-            );
+            let measured = bench.run(name, &service, connections);
+            if machinery.interrupt.is_set() {
+                return Err(Interrupted.into());
+            }
+            cells.extend(measured.map_err(|e| Unsuccessful(format!("{e:#}")))?);
             say(&format!("{name} at {connections} connections: done"));
         }
         service.stop();
