@@ -58,7 +58,8 @@ pub fn find(guard: &Guard, interrupt: &Interrupt) -> Vec<Peer> {
     let mut peers = Vec::new();
     let mut add = |name: &str, kind, version: Option<String>| {
         if let Some(version) = version {
-            let version: String = version.chars().take(40).collect();
+            // wrk goes on with its event library and its author.
+            let version = version.split(" [").next().unwrap_or_default().to_owned();
             peers.push(Peer { name: name.to_owned(), version, kind });
         }
     };

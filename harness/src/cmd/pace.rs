@@ -30,7 +30,9 @@ const STALL: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs
 const CONNECTIONS: usize = 50;
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let layout = Layout::default_for(&affinity::allowed());
+    // Before this thread is pinned to some of the CPUs.
+    let host = facts::read();
+    let layout = Layout::default_for(&host.cpus);
     let text = |format| -> anyhow::Result<String> {
         say("10 s at a constant pace against a fixed delay");
         let (fixed, account) =
@@ -39,7 +41,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let stall = Behaviour { delay: Duration::ZERO, stall: Some(STALL) };
         let (closed, _) = load(&layout, stall, Pace::Closed)?;
         let (paced, _) = load(&layout, stall, constant(STALL_RATE))?;
-        let host = facts::read();
         Ok(format!(
             "{}\n{}\nMeasured {} on {}, {} CPUs ({layout}), kernel {}.\n",
             fixed_table(&fixed, &account).print(format),
