@@ -53,7 +53,6 @@ fn whole_number(name: &str, value: &str, least: u16, most: u16) -> anyhow::Resul
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 mod tests {
     use super::*;
 

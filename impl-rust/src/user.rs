@@ -49,7 +49,6 @@ fn string(field: Option<&&RawValue>) -> Option<String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 mod tests {
     use super::*;
 
