@@ -44,7 +44,7 @@ pub struct ServiceSpec {
     pub users_file: PathBuf,
     /// Time to the ready line.
     pub ready_timeout: Duration,
-    /// A path and the body that it must answer with.
+    /// A path and the body that it must answer with; empty: any answer with status 200.
     pub probe: (String, Vec<u8>),
 }
 
@@ -427,7 +427,7 @@ fn probe(address: SocketAddr, path: &str, body: &[u8]) -> Result<(), String> {
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", address.ip())?;
         let mut answer = Vec::new();
         let mut chunk = [0; 4096];
-        while !answer.ends_with(body) {
+        while answer.is_empty() || !answer.ends_with(body) {
             match stream.read(&mut chunk) {
                 Ok(0) => break,
                 Ok(n) => answer.extend_from_slice(&chunk[..n]),

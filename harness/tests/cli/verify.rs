@@ -38,6 +38,13 @@ fn a_broken_answer_comes_with_its_wire_trace() {
 }
 
 #[test]
+fn a_broken_first_answer_is_named_by_its_case_too() {
+    assert_red("chunked", &["answers-are-not-chunked"]);
+    assert_red("trailing-newline", &["bodies-end-without-newline"]);
+    assert_red("key-order", &["keys-come-in-order-id-name-email"]);
+}
+
+#[test]
 fn a_service_that_dies_of_a_request_is_named_with_that_request() {
     assert_red("body-limit-exit", &["body-over-64-kib-is-413", "stopped early"]);
 }
