@@ -8,9 +8,6 @@ use std::collections::HashMap;
 
 /// The condition under which `time-to-ready` appears.
 pub const START_CONDITION: &str = "start";
-/// A percentile with fewer samples beyond it is withheld: it would be an order statistic of
-/// a handful of requests.
-const SAMPLES_BEYOND: f64 = 10.0;
 /// A connection must be answered so often within a window for its throughput to count.
 const WINDOW_ANSWERS: f64 = 2.0;
 
@@ -90,7 +87,7 @@ fn observe(block: &Block, cell: &Cell) -> Result<Option<Observed>, String> {
 impl Observed {
     fn percentile(&self, q: f64) -> Option<f64> {
         let beyond = self.histogram.len() as f64 * (1.0 - q);
-        (beyond >= SAMPLES_BEYOND).then(|| self.histogram.value_at_quantile(q) as f64)
+        (beyond >= quantile::SAMPLES_BEYOND).then(|| self.histogram.value_at_quantile(q) as f64)
     }
 }
 

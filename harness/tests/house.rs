@@ -23,7 +23,7 @@ const ROOMS: [(&str, &[&str]); 17] = [
     ("results", &["plan", "record", "stats"]),
     ("goose", &["load", "manifest", "process", "record"]),
     ("calibrate", &["goose", "host", "load", "manifest", "process", "scenario", "stats"]),
-    ("report", &["goose", "load", "plan", "record"]),
+    ("report", &["goose", "load", "plan", "record", "stats"]),
 ];
 
 /// A source file: its room, its path, and its code without comments and unit tests.

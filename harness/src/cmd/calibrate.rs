@@ -1,7 +1,10 @@
 //! `harness calibrate`: the load engine beside its peers.
 
 use super::project::{Machinery, Project};
-use super::{Interrupted, Unsuccessful, Usage, goose, new_seed, prepare, print, print_json, say};
+use super::{
+    Interrupted, Unsuccessful, Usage, goose, new_seed, prepare, print, print_json, say,
+    write_spliced,
+};
 use crate::calibrate::peer::{self, Peer};
 use crate::calibrate::{Bench, Cell, LEAN, Size};
 use crate::cli::Calibrate;
@@ -12,7 +15,6 @@ use crate::host::layout::Layout;
 use crate::manifest::Argv;
 use crate::process::{Service, ServiceSpec};
 use crate::report::number;
-use crate::report::splice::splice;
 use crate::report::table::{Format, Table};
 use crate::selection::{self, Rows};
 use serde::Serialize;
@@ -146,10 +148,7 @@ fn show(c: &Calibration, args: &Calibrate) -> anyhow::Result<()> {
             .map_err(|e| Usage(format!("--out {}: {e}", file.display())))?;
     }
     if let Some(file) = &args.write_docs {
-        let wrong = |e: String| Usage(format!("--write-docs {}: {e}", file.display()));
-        let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
-        let text = splice(&text, SPLICE, &tables(c, Format::Markdown)).map_err(wrong)?;
-        std::fs::write(file, text).map_err(|e| wrong(e.to_string()))?;
+        write_spliced("--write-docs", file, SPLICE, &tables(c, Format::Markdown))?;
     }
     match args.output.format {
         Format::Json => print_json(c),

@@ -17,9 +17,11 @@ mod verify;
 
 use crate::cli::{Cli, Command};
 use crate::process::{guard, launch};
+use crate::report::splice::splice;
 use crate::toml_file::FileError;
 use project::Project;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The user has to change something: exit code 2.
@@ -108,6 +110,15 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         | Command::NullServer(_) => {}
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Puts `content` into the part `name` of the document `file`, which `option` named.
+fn write_spliced(option: &str, file: &Path, name: &str, content: &str) -> anyhow::Result<()> {
+    let wrong = |e: String| Usage(format!("{option} {}: {e}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+    let text = splice(&text, name, content).map_err(wrong)?;
+    std::fs::write(file, text).map_err(|e| wrong(format!("cannot be written: {e}")))?;
+    Ok(())
 }
 
 /// Small enough that every reader of JSON keeps it exactly.

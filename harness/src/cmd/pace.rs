@@ -1,7 +1,7 @@
 //! `harness pace`: shows on this machine what the engine makes of servers of known
 //! behaviour, and what the choice of a pace hides.
 
-use super::{Unsuccessful, Usage, print, say};
+use super::{Unsuccessful, print, say, write_spliced};
 use crate::cli::Pace as Args;
 use crate::host::affinity;
 use crate::host::facts;
@@ -10,7 +10,6 @@ use crate::load::measure::{self, Measurement, Options};
 use crate::load::null::{Account, Behaviour, Server};
 use crate::load::{Arrivals, Pace, Target};
 use crate::report::number::{count, duration};
-use crate::report::splice::splice;
 use crate::report::table::{Format, Table};
 use crate::scenario::{Expected, Request};
 use hdrhistogram::Histogram;
@@ -52,11 +51,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         ))
     };
     let Some(file) = &args.write_docs else { return print(&text(Format::Text)?) };
-    let wrong = |e: String| Usage(format!("--write-docs {}: {e}", file.display()));
-    let document = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
-    let document = splice(&document, SPLICE, &text(Format::Markdown)?).map_err(wrong)?;
-    std::fs::write(file, document).map_err(|e| wrong(e.to_string()))?;
-    Ok(())
+    write_spliced("--write-docs", file, SPLICE, &text(Format::Markdown)?)
 }
 
 fn constant(rate: f64) -> Pace {

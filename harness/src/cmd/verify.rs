@@ -2,7 +2,7 @@
 
 use super::prepare::{self, Verified};
 use super::project::{Machinery, Project};
-use super::{Unsuccessful, Usage, new_seed, plural, print, print_json, say};
+use super::{Unsuccessful, Usage, new_seed, plural, print, print_json, say, write_spliced};
 use crate::cli::Verify;
 use crate::contract::{self, Report};
 use crate::report::splice::splice;
@@ -45,8 +45,7 @@ pub fn run(project: &Project, args: &Verify) -> anyhow::Result<()> {
             .iter()
             .filter_map(|v| Some((v.label.clone(), v.report.as_ref().ok()?)))
             .collect();
-        write_observed(file, &contract::observed_table(&columns))
-            .map_err(|e| Usage(format!("--write-observed {}: {e}", file.display())))?;
+        write_spliced("--write-observed", file, SPLICE, &contract::observed_table(&columns))?;
         say(&format!("wrote the table of observed differences into {}", file.display()));
     }
     let bad: Vec<&str> =
@@ -62,12 +61,6 @@ pub fn run(project: &Project, args: &Verify) -> anyhow::Result<()> {
             Unsuccessful("nothing was verified: every toolchain is missing".to_owned()).into()
         );
     }
-    Ok(())
-}
-
-fn write_observed(file: &Path, table: &str) -> anyhow::Result<()> {
-    let text = splice(&read(file)?, SPLICE, table).map_err(|e| in_file(file, &e))?;
-    std::fs::write(file, text).map_err(|e| in_file(file, &format!("cannot be written: {e}")))?;
     Ok(())
 }
 

@@ -3,13 +3,12 @@
 use super::number;
 use crate::load::measure::Measurement;
 use crate::load::tally::Counts;
+use crate::stats::quantile::SAMPLES_BEYOND;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// A percentile with fewer samples beyond it is withheld.
-const SAMPLES_BEYOND: f64 = 10.0;
 /// Percentiles shown.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 

@@ -1,5 +1,9 @@
 //! Medians and their order-statistic intervals.
 
+/// A percentile with fewer samples beyond it is withheld: it would be an order statistic of
+/// a handful of requests.
+pub const SAMPLES_BEYOND: f64 = 10.0;
+
 /// Median of `values`; the mean of the two in the middle for an even number.
 /// `None` for an empty slice. Values must not be NaN.
 pub fn median(values: &[f64]) -> Option<f64> {
