@@ -135,6 +135,15 @@ pub enum EngineName {
     Goose,
 }
 
+/// How the due times of a constant pace lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ArrivalsName {
+    /// One every 1/rate.
+    Uniform,
+    /// At random, as many independent users would come.
+    Poisson,
+}
+
 /// How `load` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LoadFormat {
@@ -166,6 +175,12 @@ pub struct Load {
     /// it each connection sends as soon as its answer is in.
     #[arg(short, long, value_name = "PER-SECOND")]
     pub rate: Option<f64>,
+    /// How the due times of a constant pace lie.
+    #[arg(long, value_enum, default_value = "uniform", requires = "rate", value_name = "HOW")]
+    pub arrivals: ArrivalsName,
+    /// Poisson arrivals follow from it; random unless given.
+    #[arg(long)]
+    pub seed: Option<u64>,
     /// Threads of the generator; a quarter of the CPUs unless given.
     #[arg(short, long, value_name = "N")]
     pub threads: Option<usize>,

@@ -91,7 +91,8 @@ fn attack(order: &Order) -> anyhow::Result<GooseAttack> {
 }
 
 /// Moves through the phases, then tells Goose to end until it has. Gives the true length of
-/// the window and the CPU time within it; nothing when Goose ended early, as its own handler makes it at Ctrl-C.
+/// the window, shorter when Goose ended early, as its own handler makes it at Ctrl-C, and the
+/// CPU time within it; nothing when it ended before the window.
 fn conduct(shared: &Shared, order: &Order) -> Option<(Duration, Option<u64>)> {
     let stopped = || goose::is_killswitch_triggered() || shared.ended.load(Ordering::Relaxed);
     let rest = |length_ms| {
@@ -109,13 +110,14 @@ fn conduct(shared: &Shared, order: &Order) -> Option<(Duration, Option<u64>)> {
     }
     shared.enter(Phase::WarmUp);
     rest(order.warm_up_ms);
+    let begun = !stopped();
     let (from, cpu) = (Instant::now(), process_cpu_ns());
     shared.enter(Phase::Window);
     rest(order.window_ms);
     shared.enter(Phase::Over);
     let length = from.elapsed();
     let cpu_ns = process_cpu_ns().zip(cpu).map(|(after, before)| after - before);
-    let window = (!stopped()).then_some((length, cpu_ns));
+    let window = begun.then_some((length, cpu_ns));
     while !shared.ended.load(Ordering::Relaxed) {
         // Again and again: Goose forgets what it is told before it has begun.
         goose::trigger_killswitch("the window is over");

@@ -163,7 +163,7 @@ fn send(user: &mut GooseUser, shared: Arc<Shared>) -> Step<'_> {
                 }
                 if sent_in == Phase::Window {
                     counted.tally.counts.sent += 1;
-                    let flight = Flight { due: sent, sent, measured: true };
+                    let flight = Flight::unpaced(sent);
                     match outcome {
                         Ok(()) => counted.tally.succeed(&flight, now),
                         Err((failure, came)) => {

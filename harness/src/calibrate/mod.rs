@@ -5,7 +5,6 @@
 
 pub mod peer;
 
-use crate::host::layout::Layout;
 use crate::load::floor::Floor;
 use crate::load::{Load, Target};
 use crate::process::{Guard, Interrupt, Service, tree};
@@ -16,7 +15,6 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -81,10 +79,6 @@ pub struct Bench<'a> {
     pub size: Size,
     /// Engines that run as programs of their own.
     pub peers: &'a [Peer],
-    /// Whose CPUs are whose.
-    pub layout: &'a Layout,
-    /// The program that has the `launch` step.
-    pub harness: &'a Path,
     /// Ends children when the harness dies.
     pub guard: &'a Guard,
     /// Somebody wants to end.
@@ -111,7 +105,7 @@ impl Bench<'_> {
             (LEAN.to_owned(), Engine::Lean(Box::new(self.lean(service, connections)?))),
             (
                 FLOOR.to_owned(),
-                Engine::Floor(Floor::open(service.address(), connections, &request(200).bytes)?),
+                Engine::Floor(Floor::open(service.address(), connections, &request().bytes)?),
             ),
         ];
         engines.extend(self.peers.iter().map(|p| (p.name.clone(), Engine::Peer(p))));
@@ -144,7 +138,7 @@ impl Bench<'_> {
     fn lean(&self, service: &Service, connections: usize) -> anyhow::Result<Load> {
         let target = Target {
             address: service.address(),
-            pool: Arc::from([request(200)]),
+            pool: Arc::from([request()]),
             open_timeout: Duration::from_secs(5),
             timeout: Duration::from_secs(5),
             stop: None,
@@ -203,9 +197,9 @@ enum Engine<'a> {
     Peer(&'a Peer),
 }
 
-fn request(status: u16) -> Request {
+fn request() -> Request {
     let bytes = format!("GET {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").into_bytes();
-    Request { bytes, status, body: Expected::Any }
+    Request { bytes, status: 200, body: Expected::Any }
 }
 
 fn median(slices: &[Observed]) -> Observed {

@@ -67,8 +67,6 @@ pub fn run(project: &Project, args: &Calibrate) -> anyhow::Result<()> {
     let bench = Bench {
         size,
         peers: &peers,
-        layout: &layout,
-        harness: &machinery.harness,
         guard: &machinery.guard,
         interrupt: &machinery.interrupt,
         seed,

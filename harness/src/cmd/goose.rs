@@ -66,7 +66,8 @@ pub fn run(
     };
     say(&format!("{} at {address}, closed pace, {GOOSE}", args.url));
     let report = goose.run(&order, &machinery.guard, &machinery.interrupt);
-    if machinery.interrupt.is_set() {
+    let interrupted = machinery.interrupt.is_set();
+    if interrupted && report.is_err() {
         return Err(Interrupted.into());
     }
     let report = report.map_err(unsuccessful)?;
@@ -77,6 +78,9 @@ pub fn run(
         LoadFormat::Text => print(&shown.text())?,
         LoadFormat::Hgrm => print(&hgrm(&latency))?,
         LoadFormat::Json | LoadFormat::Oha => print_json(&shown)?,
+    }
+    if interrupted {
+        return Err(Interrupted.into());
     }
     if report.counts.ok == 0 {
         return Err(Unsuccessful("no request was answered as expected".to_owned()).into());

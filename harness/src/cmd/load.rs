@@ -1,8 +1,8 @@
 //! `harness load`: the engine by itself.
 
 use super::project::Project;
-use super::{Interrupted, Unsuccessful, Usage, goose, print, print_json, say};
-use crate::cli::{EngineName, Load, LoadFormat};
+use super::{Interrupted, Unsuccessful, Usage, goose, new_seed, print, print_json, say};
+use crate::cli::{ArrivalsName, EngineName, Load, LoadFormat};
 use crate::host::{affinity, limits};
 use crate::load::measure::{self, Options};
 use crate::load::{Arrivals, Pace, Target};
@@ -38,7 +38,12 @@ pub fn run(args: &Load, project: impl FnOnce() -> anyhow::Result<Project>) -> an
         .map_err(|e| Usage(format!("--connections {}: {e}", options.connections)))?;
     let pace = match options.pace {
         Pace::Closed => "closed pace".to_owned(),
-        Pace::Constant { rate, .. } => format!("constant pace of {rate} req/s"),
+        Pace::Constant { rate, arrivals: Arrivals::Uniform } => {
+            format!("constant pace of {rate} req/s")
+        }
+        Pace::Constant { rate, arrivals: Arrivals::Poisson { seed } } => {
+            format!("constant pace of {rate} req/s, Poisson arrivals, seed {seed}")
+        }
     };
     say(&format!("{} at {address}, {pace}", args.url));
     // On this machine its CPU time can be read; elsewhere it stays unknown.
@@ -81,7 +86,12 @@ fn options(
     let pace = match args.rate {
         None => Pace::Closed,
         Some(rate) if rate.is_finite() && rate > 0.0 && rate <= GREATEST_RATE => {
-            Pace::Constant { rate, arrivals: Arrivals::Uniform }
+            let seed = args.seed.unwrap_or_else(new_seed);
+            let arrivals = match args.arrivals {
+                ArrivalsName::Uniform => Arrivals::Uniform,
+                ArrivalsName::Poisson => Arrivals::Poisson { seed },
+            };
+            Pace::Constant { rate, arrivals }
         }
         Some(rate) => {
             return Err(format!(

@@ -16,10 +16,19 @@ use std::time::Instant;
 pub struct Flight {
     /// When it was due; in a closed pace when it was sent.
     pub due: Instant,
+    /// From when on it could be sent: when it was due, or, later, when a connection was free.
+    pub free: Instant,
     /// Immediately before its first byte was written.
     pub sent: Instant,
     /// It counts for latency.
     pub measured: bool,
+}
+
+impl Flight {
+    /// Due the moment it is sent, and measured.
+    pub fn unpaced(sent: Instant) -> Self {
+        Self { due: sent, free: sent, sent, measured: true }
+    }
 }
 
 /// What a connection is doing.

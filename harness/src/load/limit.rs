@@ -36,9 +36,10 @@ pub enum Limit {
         /// Throughput × mean latency / connections.
         share: f64,
     },
-    /// Requests were sent late.
+    /// Requests were sent late though a connection was free. Where none was, the service is
+    /// behind, and that is a finding.
     Late {
-        /// 99th percentile of the lateness, ns.
+        /// 99th percentile of that lateness, ns.
         slip_p99_ns: u64,
         /// Of all requests.
         share: f64,
@@ -66,7 +67,7 @@ impl fmt::Display for Limit {
             ),
             Limit::Late { slip_p99_ns, share } => write!(
                 f,
-                "requests were sent late: 99th percentile {} µs, {:.1} % by more than {} µs",
+                "requests were sent late though a connection was free: 99th percentile {} µs, {:.1} % by more than {} µs",
                 slip_p99_ns / 1000,
                 share * 100.0,
                 SLIP_P99_NS / 1000
@@ -107,7 +108,7 @@ fn little(options: &Options, slice: &Slice, tally: &Tally) -> Option<Limit> {
 }
 
 fn late(tally: &Tally) -> Option<Limit> {
-    let slip = &tally.paced.as_ref()?.slip;
+    let slip = &tally.paced.as_ref()?.own_slip;
     if slip.is_empty() {
         return None;
     }

@@ -73,6 +73,16 @@ impl Schedule {
     }
 }
 
+/// When a request should have been sent, and when it could have been: when a connection was
+/// free, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    /// The former.
+    pub at: Duration,
+    /// The latter.
+    pub free: Duration,
+}
+
 /// Which requests of a schedule are due and which connections could carry them.
 #[derive(Debug)]
 pub struct Queue {
@@ -82,13 +92,13 @@ pub struct Queue {
     arriving: Schedule,
     /// Due and not sent.
     waiting: u64,
-    /// Connections that have nothing to do, the longest idle first.
-    idle: VecDeque<usize>,
+    /// Connections that have nothing to do and since when, the longest idle first.
+    idle: VecDeque<(usize, Duration)>,
 }
 
 impl Queue {
     /// Nothing is due yet; `idle` are the connections.
-    pub fn new(schedule: Schedule, idle: VecDeque<usize>) -> Self {
+    pub fn new(schedule: Schedule, idle: VecDeque<(usize, Duration)>) -> Self {
         Self { next: schedule.clone(), arriving: schedule, waiting: 0, idle }
     }
 
@@ -106,23 +116,24 @@ impl Queue {
         self.waiting.saturating_sub(self.idle.len() as u64)
     }
 
-    /// A connection has nothing to do.
-    pub fn free(&mut self, connection: usize) {
-        self.idle.push_back(connection);
+    /// A connection has nothing to do, from `since` on.
+    pub fn free(&mut self, connection: usize, since: Duration) {
+        self.idle.push_back((connection, since));
     }
 
-    /// A connection for the longest waiting request, if there are both. The request is only
+    /// A connection for the longest waiting request, if there are both, and since when it is
+    /// idle. The request is only
     /// taken by [`Queue::take`]: the connection may have been closed since it fell idle.
-    pub fn pair(&mut self) -> Option<usize> {
+    pub fn pair(&mut self) -> Option<(usize, Duration)> {
         if self.waiting == 0 { None } else { self.idle.pop_front() }
     }
 
-    /// Takes the longest waiting request; gives when it was due.
-    pub fn take(&mut self) -> Duration {
-        let due = self.next.due();
+    /// Takes the longest waiting request, for a connection that is idle since then.
+    pub fn take(&mut self, idle_since: Duration) -> Due {
+        let at = self.next.due();
         self.next.advance();
         self.waiting -= 1;
-        due
+        Due { at, free: at.max(idle_since) }
     }
 
     /// When the next request is due for which there will be a connection; `None` where an
@@ -163,15 +174,17 @@ mod tests {
     fn what_finds_no_connection_waits_and_is_sent_in_order() {
         let ms = Duration::from_millis;
         let schedule = Schedule::new(1000.0, Arrivals::Uniform, 0, 1);
-        let mut queue = Queue::new(schedule, VecDeque::from([7]));
+        let mut queue = Queue::new(schedule, VecDeque::from([(7, ms(0))]));
         assert_eq!(queue.next_due(), Some(ms(0)));
         assert_eq!(queue.pair(), None, "nothing is due yet");
         assert_eq!(queue.fall_due(ms(3)), 3);
         assert_eq!(queue.backlog(), 2);
-        assert_eq!((queue.pair(), queue.take()), (Some(7), ms(0)));
+        assert_eq!(queue.pair(), Some((7, ms(0))));
+        assert_eq!(queue.take(ms(0)), Due { at: ms(0), free: ms(0) });
         assert_eq!((queue.pair(), queue.next_due()), (None, None), "no connection");
-        queue.free(4);
-        assert_eq!((queue.pair(), queue.take()), (Some(4), ms(1)));
+        queue.free(4, ms(2));
+        assert_eq!(queue.pair(), Some((4, ms(2))));
+        assert_eq!(queue.take(ms(2)), Due { at: ms(1), free: ms(2) });
         assert_eq!(queue.fall_due(ms(3)), 1, "due times are counted once");
     }
 

@@ -40,6 +40,8 @@ pub struct Paced {
     pub service_time: Histogram<u64>,
     /// Of the same requests, from due to sending, ns.
     pub slip: Histogram<u64>,
+    /// Of the slip, what is the generator's own: from when a connection was free, ns.
+    pub own_slip: Histogram<u64>,
 }
 
 /// Outcomes of requests. Each request ends as exactly one, so `sent` is the sum of the others.
@@ -171,6 +173,8 @@ impl Tally {
             let slip_ns = nanoseconds(flight.sent.saturating_duration_since(flight.due));
             // What latency can hold, its two parts can; what it cannot is counted above.
             let _ = paced.slip.record(slip_ns);
+            let own = flight.sent.saturating_duration_since(flight.free);
+            let _ = paced.own_slip.record(nanoseconds(own));
             let _ = paced.service_time.record(latency_ns.saturating_sub(slip_ns));
         }
     }
@@ -184,7 +188,7 @@ impl Tally {
     /// From now on requests have due times.
     pub fn pace(&mut self) {
         self.paced.get_or_insert_with(|| {
-            Box::new(Paced { service_time: histogram(), slip: histogram() })
+            Box::new(Paced { service_time: histogram(), slip: histogram(), own_slip: histogram() })
         });
     }
 
@@ -226,6 +230,7 @@ impl Tally {
             if let Some(paced) = &mut self.paced {
                 paced.service_time.add(&other.service_time).expect(same_bounds);
                 paced.slip.add(&other.slip).expect(same_bounds);
+                paced.own_slip.add(&other.own_slip).expect(same_bounds);
             }
         }
         self.bytes += other.bytes;
@@ -255,7 +260,7 @@ mod tests {
         let sent = Instant::now();
         for &s in seconds {
             tally.counts.sent += 1;
-            let flight = Flight { due: sent, sent, measured: true };
+            let flight = Flight::unpaced(sent);
             tally.succeed(&flight, sent + Duration::from_secs(s));
         }
         tally
@@ -292,18 +297,20 @@ mod tests {
         tally.pace();
         let due = Instant::now();
         let sent = due + Duration::from_millis(30);
-        let flight = Flight { due, sent, measured: true };
+        // Due 30 ms before it was sent, of which it waited 20 for a connection.
+        let flight = Flight { due, free: due + Duration::from_millis(20), sent, measured: true };
         tally.succeed(&flight, sent + Duration::from_millis(10));
         let paced = tally.paced.as_ref().expect("paced");
         let ms = |h: &Histogram<u64>| (h.mean() / 1e6).round() as u64;
         assert_eq!((ms(&tally.latency), ms(&paced.slip), ms(&paced.service_time)), (40, 30, 10));
+        assert_eq!(ms(&paced.own_slip), 10);
     }
 
     #[test]
     fn what_was_sent_before_the_window_has_no_latency() {
         let mut tally = Tally::default();
         let sent = Instant::now();
-        tally.succeed(&Flight { due: sent, sent, measured: false }, sent);
+        tally.succeed(&Flight { measured: false, ..Flight::unpaced(sent) }, sent);
         assert_eq!((tally.counts.ok, tally.latency.len(), tally.max_ns), (1, 0, 0));
     }
 

@@ -18,6 +18,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Lines, and bytes of one, that a message shows of a command: a compiler's first error may
 /// be far up.
 const KEPT_LINES: (usize, usize) = (40, 400);
+/// A program that was asked to end may take so long to say what it has.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 /// Standard output is kept up to so many lines of so many bytes by [`finish`].
 const KEPT_OUTPUT: (usize, usize) = (10_000, 1 << 20);
 
@@ -53,10 +55,11 @@ pub fn run(
     Ok(tail.text())
 }
 
-/// Runs `argv` with `input` to its end, however it ends; gives all that it printed.
+/// Runs `argv` with `input` to its end, however it ends; gives all that it printed. On
+/// interruption it is asked to end, as at Ctrl-C, and has some seconds to report.
 ///
 /// # Errors
-/// When it cannot be started, takes longer than `limit`, or is interrupted.
+/// When it cannot be started, takes longer than `limit`, or does not end when interrupted.
 pub fn finish(
     argv: &Argv,
     input: &str,
@@ -100,12 +103,20 @@ fn wait(
         let _ = pipe.write_all(input.as_bytes());
     }
     let started = Instant::now();
+    let mut asked = None;
     let outcome = loop {
         if let Some(status) = child.try_wait()? {
             break Ok(status);
         }
         if interrupt.is_set() {
-            break Err("was interrupted".to_owned());
+            // Only what is read to its end can say something that is of use.
+            let asked = *asked.get_or_insert_with(|| {
+                let _ = input.map(|_| killpg(group, Signal::SIGINT));
+                Instant::now()
+            });
+            if input.is_none() || asked.elapsed() > LAST_WORDS {
+                break Err("was interrupted".to_owned());
+            }
         }
         if started.elapsed() > limit {
             break Err(format!("took longer than {} s", limit.as_secs()));

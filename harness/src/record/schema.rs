@@ -391,7 +391,7 @@ mod tests {
     fn a_histogram_survives_packing_and_damage_is_found() {
         let mut tally = Tally::default();
         let sent = Instant::now();
-        let flight = Flight { due: sent, sent, measured: true };
+        let flight = Flight::unpaced(sent);
         for i in 1..=10_000 {
             tally.succeed(&flight, sent + Duration::from_micros(i));
         }

@@ -39,6 +39,8 @@ pub struct LoadReport {
     pub service_time_ns: Summary,
     /// From due to sending; null in a closed pace.
     pub slip_ns: Option<Summary>,
+    /// Of it, what is the generator's own: from when a connection was free.
+    pub own_slip_ns: Option<Summary>,
     /// Right answers that took longer than a minute: in `max`, and in no percentile.
     pub out_of_range: u64,
     /// Requests never answered, or out of range: the top percentiles are at least what they
@@ -163,6 +165,7 @@ impl LoadReport {
             service_time_ns: service.unwrap_or_else(|| latency_ns.clone()),
             latency_ns,
             slip_ns: t.paced.as_ref().map(|p| Summary::new(&p.slip, None)),
+            own_slip_ns: t.paced.as_ref().map(|p| Summary::new(&p.own_slip, None)),
             out_of_range: t.out_of_range,
             lower_bound: t.counts.unfinished + t.counts.timed_out + a.never_sent + t.out_of_range
                 > 0,
@@ -209,9 +212,10 @@ impl LoadReport {
         let bound =
             if self.lower_bound { "  (at least: some requests got no answer in time)" } else { "" };
         line("latency", self.latency_ns.line() + bound);
-        if let Some(slip) = &self.slip_ns {
+        if let Some((slip, own)) = self.slip_ns.as_ref().zip(self.own_slip_ns.as_ref()) {
             line("service time", self.service_time_ns.line());
             line("slip", slip.line());
+            line("  own", own.line());
             line(
                 "backlog",
                 format!(

@@ -75,6 +75,9 @@ fn a_stall_shows_at_constant_pace() {
     assert_eq!(paced.service_time.count_between(1_000_000_000, u64::MAX), 4);
     assert!(paced.slip.count_between(1_000_000_000, u64::MAX) >= 480);
     assert!(m.slice.account.backlog >= 900, "{}", m.slice.account.backlog);
+    // It was the service that kept them waiting: the generator found no free connection.
+    let own = paced.own_slip.count_between(100_000_000, u64::MAX);
+    assert!(own <= 25, "{own} of 1,250 were late by the generator's own doing");
 }
 
 #[test]
