@@ -91,6 +91,19 @@ pub enum PresetName {
     Smoke,
     /// Six blocks, the fewest that give a 95 % interval.
     Quick,
+    /// Twelve blocks.
+    Standard,
+    /// Up to 24 blocks; ends after 6, 12 or 18 when the intervals are narrow enough.
+    Publish,
+}
+
+/// How members share a block's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DesignName {
+    /// In turns of some 60 ms.
+    Slices,
+    /// One after the other, in one long window each: to see what slices are good for.
+    Sequential,
 }
 
 /// Arguments of `compare`.
@@ -111,6 +124,15 @@ pub struct Compare {
     /// How much to measure.
     #[arg(long, value_enum, default_value = "quick")]
     pub preset: PresetName,
+    /// How members share a block's time.
+    #[arg(long, value_enum, default_value = "slices", value_name = "DESIGN")]
+    pub design: DesignName,
+    /// Without the twin and the null server: no claim can be checked, and the result says so.
+    #[arg(long)]
+    pub no_controls: bool,
+    /// Without memory runs.
+    #[arg(long)]
+    pub no_memory: bool,
     /// Every order and every request follows from it; random unless given.
     #[arg(long)]
     pub seed: Option<u64>,

@@ -7,8 +7,24 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+/// The null server's label.
+pub const CEILING: &str = "null";
+/// What the twin's label has after its subject's.
+pub const TWIN: &str = "#twin";
 /// Name, under which the memory part of a run appears beside the conditions.
 pub const MEMORY_CONDITION: &str = "memory";
+
+/// How members share a block's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Design {
+    /// They take turns in short slices, so that all meet the same weather.
+    #[default]
+    Slices,
+    /// One after the other, each in one long window of the same total length: what most
+    /// benchmarks do. Exists to be compared with.
+    Sequential,
+}
 
 /// How much is measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,8 +32,12 @@ pub const MEMORY_CONDITION: &str = "memory";
 pub struct Preset {
     /// Name as on the command line.
     pub name: String,
-    /// Fresh processes of every member.
+    /// How members share a block's time.
+    pub design: Design,
+    /// Fresh processes of every member; the most of them where it may stop earlier.
     pub blocks: usize,
+    /// Whether it ends as soon as every primary interval is narrow enough.
+    pub stops_when_narrow: bool,
     /// Slices of every member in a block, for each condition.
     pub rounds: usize,
     /// Warm-up slices of every member before the rounds.
@@ -43,7 +63,9 @@ impl Preset {
     pub fn smoke() -> Self {
         Self {
             name: "smoke".to_owned(),
+            design: Design::default(),
             blocks: 1,
+            stops_when_narrow: false,
             rounds: 5,
             warm_up_slices: 2,
             warm_up_slice_ms: 50,
@@ -60,7 +82,9 @@ impl Preset {
     pub fn quick() -> Self {
         Self {
             name: "quick".to_owned(),
+            design: Design::default(),
             blocks: 6,
+            stops_when_narrow: false,
             rounds: 50,
             warm_up_slices: 6,
             warm_up_slice_ms: 100,
@@ -70,6 +94,22 @@ impl Preset {
             memory_requests: 60_000,
             memory_idle_ms: 2_000,
             memory_after_ms: 5_000,
+        }
+    }
+
+    /// Twelve blocks: intervals about 0.6 times as wide as those of `quick`.
+    pub fn standard() -> Self {
+        Self { name: "standard".to_owned(), blocks: 12, memory_repeats: 6, ..Self::quick() }
+    }
+
+    /// Up to 24 blocks, fewer where the intervals are narrow enough before.
+    pub fn publish() -> Self {
+        Self {
+            name: "publish".to_owned(),
+            blocks: 24,
+            stops_when_narrow: true,
+            memory_repeats: 12,
+            ..Self::quick()
         }
     }
 
@@ -102,6 +142,9 @@ pub struct Condition {
 /// connections every C/20 ms: with one millisecond of window for every six connections, three
 /// times in each slice of the slowest and ten times in that of a fast one.
 const CONNECTIONS_PER_WINDOW_MS: u64 = 6;
+/// Of so many rounds the null server takes part in one: ten slices a block are exact
+/// enough for a ceiling, and more would cost the others time.
+const CEILING_EVERY: usize = 5;
 /// However long the slices are, so many are needed for a median.
 const FEWEST_ROUNDS: usize = 5;
 
@@ -112,6 +155,16 @@ impl Condition {
         let stretch = |ms: u64, window_ms: u64| ms * window_ms / preset.window_ms;
         let window_ms = preset.window_ms.max(connections as u64 / CONNECTIONS_PER_WINDOW_MS);
         let rounds = preset.rounds * preset.window_ms as usize / window_ms as usize;
+        if preset.design == Design::Sequential {
+            return Self {
+                name: format!("{scenario}@{connections}"),
+                scenario: scenario.to_owned(),
+                connections,
+                rounds: 1,
+                settle_ms: preset.settle_ms,
+                window_ms: preset.rounds as u64 * preset.window_ms,
+            };
+        }
         Self {
             name: format!("{scenario}@{connections}"),
             scenario: scenario.to_owned(),
@@ -133,6 +186,11 @@ pub struct Plan {
     pub preset: Preset,
     /// Labels of the members.
     pub members: Vec<String>,
+    /// So many of them, from the first on, are subjects; the rest are controls.
+    pub subjects: usize,
+    /// The null server's place among the members. Only a ceiling, it has a slice in every
+    /// fifth round.
+    pub ceiling: Option<usize>,
     /// What they are loaded with.
     pub conditions: Vec<Condition>,
 }
@@ -182,7 +240,11 @@ impl Plan {
             .into_iter()
             .map(|condition| {
                 let rounds = (0..self.conditions[condition].rounds)
-                    .map(|_| shuffled(self.members.len(), &mut rng))
+                    .map(|round| {
+                        let mut order = shuffled(self.members.len(), &mut rng);
+                        order.retain(|m| Some(*m) != self.ceiling || round % CEILING_EVERY == 0);
+                        order
+                    })
                     .collect();
                 (condition, rounds)
             })
@@ -190,12 +252,12 @@ impl Plan {
         BlockPlan { number, start_order, conditions }
     }
 
-    /// The memory runs: every member once, in random order, as often as the preset says.
+    /// The memory runs: every subject once, in random order, as often as the preset says.
     pub fn memory(&self) -> Vec<MemoryPlan> {
         let mut rng = self.rng(Stream::Memory, 0);
         (0..self.preset.memory_repeats)
             .flat_map(|repeat| {
-                let order = shuffled(self.members.len(), &mut rng);
+                let order = shuffled(self.subjects, &mut rng);
                 order.into_iter().map(move |member| (repeat, member))
             })
             .enumerate()
@@ -217,7 +279,9 @@ impl Plan {
             c.rounds as u64 * (c.window_ms + 2 * c.settle_ms) + warm_up
         };
         let cells: u64 = self.conditions.iter().map(cell).sum();
-        Duration::from_millis(cells * self.members.len() as u64)
+        let ceiling = u64::from(self.ceiling.is_some());
+        let members = self.members.len() as u64 - ceiling;
+        Duration::from_millis(cells * members + ceiling * cells / CEILING_EVERY as u64)
     }
 
     /// About how long one memory run takes.
@@ -243,6 +307,8 @@ mod tests {
             seed,
             preset: Preset::quick(),
             members: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            subjects: 3,
+            ceiling: None,
             conditions: vec![
                 Condition::closed("get", 50, &Preset::quick()),
                 Condition::closed("post", 300, &Preset::quick()),
@@ -294,6 +360,23 @@ mod tests {
         }
         // 2,000 draws of 1/3: five standard deviations are 105.
         assert!(first.iter().all(|&n| (562..=772).contains(&n)), "{first:?}");
+    }
+
+    #[test]
+    fn controls_have_no_memory_runs_and_the_ceiling_few_slices() {
+        let plan = Plan { subjects: 1, ceiling: Some(2), ..plan(5) };
+        for (_, rounds) in plan.block(1).conditions {
+            assert_eq!(rounds.iter().filter(|r| r.contains(&2)).count(), 10);
+            assert!(rounds.iter().all(|r| r.contains(&0) && r.contains(&1)));
+        }
+        assert!(plan.memory().iter().all(|run| run.member == 0));
+    }
+
+    #[test]
+    fn the_sequential_design_has_one_window_of_the_same_length() {
+        let preset = Preset { design: Design::Sequential, ..Preset::quick() };
+        let c = Condition::closed("get", 300, &preset);
+        assert_eq!((c.rounds, c.settle_ms, c.window_ms), (1, 5, 2_500));
     }
 
     #[test]

@@ -12,14 +12,13 @@ use crate::experiment::timestamp;
 use crate::host::affinity;
 use crate::host::facts::{self, Host};
 use crate::host::layout::Layout;
-use crate::manifest::Argv;
-use crate::process::{Service, ServiceSpec};
+use crate::plan::CEILING;
+use crate::process::Service;
 use crate::report::number;
 use crate::report::table::{Format, Table};
 use crate::selection::{self, Rows};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Name of the spliced part of the document.
 const SPLICE: &str = "calibration";
@@ -72,7 +71,7 @@ pub fn run(project: &Project, args: &Calibrate) -> anyhow::Result<()> {
         seed,
     };
     let specs = [
-        ("null", null_spec(&machinery, &layout)?),
+        (CEILING, prepare::null_spec(project, &machinery, &layout.subject)),
         (service.as_str(), prepare::spec(project, &built.subject, &layout.subject, &users)),
     ];
     say(&format!("calibrating on CPUs {layout}, peers: {}; seed {seed}", names(&peers)));
@@ -123,21 +122,6 @@ fn goose(project: &Project, machinery: &Machinery) -> anyhow::Result<Option<Peer
 fn names(peers: &[Peer]) -> String {
     let all: Vec<String> = peers.iter().map(|p| format!("{} ({})", p.name, p.version)).collect();
     if all.is_empty() { "none found".to_owned() } else { all.join(", ") }
-}
-
-/// The null server is started like any service.
-fn null_spec(machinery: &Machinery, layout: &Layout) -> anyhow::Result<ServiceSpec> {
-    let words = [machinery.harness.display().to_string(), "null-server".to_owned()];
-    Ok(ServiceSpec {
-        label: "null".to_owned(),
-        command: Argv::new(words.into()).ok_or_else(|| anyhow::anyhow!("no program"))?,
-        dir: std::env::current_dir()?,
-        env: BTreeMap::new(),
-        cpus: layout.subject.clone(),
-        users_file: std::path::PathBuf::new(),
-        ready_timeout: Duration::from_secs(5),
-        probe: ("/users/1".to_owned(), crate::load::null::GET_BODY.to_vec()),
-    })
 }
 
 fn show(c: &Calibration, args: &Calibrate) -> anyhow::Result<()> {

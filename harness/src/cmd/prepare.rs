@@ -3,6 +3,9 @@
 use super::project::{Machinery, Project};
 use super::{Interrupted, Unsuccessful, say};
 use crate::contract::{self, Contract};
+use crate::load::null;
+use crate::manifest::Argv;
+use crate::plan::CEILING;
 use crate::process::toolchain::{self, Toolchain};
 use crate::process::{Service, ServiceSpec, command};
 use crate::record::Event;
@@ -22,6 +25,9 @@ pub struct Built {
     /// Toolchains found, by the command that asked.
     pub versions: BTreeMap<String, String>,
 }
+
+/// It has nothing to load.
+const NULL_READY: Duration = Duration::from_secs(5);
 
 /// The one case that is about the process and not about an address.
 const STOP_CASE: &str = "ends-at-sigterm-with-code-0";
@@ -128,6 +134,21 @@ pub fn spec(project: &Project, subject: &Subject, cpus: &[usize], users: &[User]
         users_file: project.users_file(),
         ready_timeout: subject.variant.ready_timeout,
         probe: (format!("/users/{}", user.id), body),
+    }
+}
+
+/// The null server is started like any service.
+pub fn null_spec(project: &Project, machinery: &Machinery, cpus: &[usize]) -> ServiceSpec {
+    let words = vec![machinery.harness.display().to_string(), "null-server".to_owned()];
+    ServiceSpec {
+        label: CEILING.to_owned(),
+        command: Argv::new(words).unwrap_or_else(|| unreachable!("two words are a command")),
+        dir: project.root.clone(),
+        env: BTreeMap::new(),
+        cpus: cpus.to_vec(),
+        users_file: project.users_file(),
+        ready_timeout: NULL_READY,
+        probe: ("/users/1".to_owned(), null::GET_BODY.to_vec()),
     }
 }
 

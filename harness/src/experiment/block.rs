@@ -2,7 +2,7 @@
 //! slices, so that all of them meet the same weather.
 
 use super::{Bench, REQUEST_TIMEOUT, Stopped, event, timestamp};
-use crate::load::tally::{self, Counts};
+use crate::load::tally::{self, Counts, nanoseconds};
 use crate::load::{Load, Slice, Target};
 use crate::plan::BlockPlan;
 use crate::process::{Service, tree};
@@ -10,7 +10,6 @@ use crate::record::{Block, Cell, Event, Latency, Slices};
 use hdrhistogram::Histogram;
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// After draining, a member may go on (collect garbage, wake timers). The next slice waits
@@ -184,7 +183,6 @@ impl Part<'_> {
 
     fn open(&mut self) -> Result<Vec<Option<Loaded>>, Stopped> {
         let condition = &self.bench.plan.conditions[self.condition];
-        let pool = &self.bench.pools[self.condition];
         let mut all = Vec::with_capacity(self.running.len());
         for (member, running) in self.running.iter_mut().enumerate() {
             self.bench.check_interrupt()?;
@@ -194,7 +192,7 @@ impl Part<'_> {
             };
             let target = Target {
                 address: running.service.address(),
-                pool: Arc::clone(pool),
+                pool: self.bench.pool(self.condition, member),
                 open_timeout: OPEN_TIMEOUT,
                 timeout: REQUEST_TIMEOUT,
                 stop: None,
@@ -376,7 +374,9 @@ impl Loaded {
 
     fn slice(&mut self, settle: Duration, window: Duration) -> Result<(), Stopped> {
         let before = self.cpu_ns();
+        let began = Instant::now();
         let slice = self.load.slice(settle, window).map_err(anyhow::Error::from)?;
+        let wall = began.elapsed();
         let after = self.await_quiet();
         self.note(&slice);
         let since = |then: Option<u64>, now: Option<u64>| Some(now?.saturating_sub(then?));
@@ -384,7 +384,10 @@ impl Loaded {
         self.slices.ok.push(slice.ok);
         self.slices.cpu_ns.push(since(before, after));
         self.slices.spill_ns.push(since(self.cpu_before, before));
+        self.slices.wall_ns.push(nanoseconds(wall));
         self.slices.generator_cpu_ns.push(slice.account.cpu_ns);
+        self.slices.generator_busiest_permille.push(slice.account.busiest_permille);
+        self.slices.generator_run_delay_ns.push(slice.account.run_delay_ns);
         self.cpu_before = after;
         Ok(())
     }

@@ -25,7 +25,7 @@ pub struct Bench<'a> {
     /// How to start each of the plan's members, in their order.
     pub specs: &'a [ServiceSpec],
     /// Requests of each of the plan's conditions, in their order.
-    pub pools: &'a [Arc<[Request]>],
+    pub pools: &'a [Pool],
     /// Whose CPUs are whose.
     pub layout: &'a Layout,
     /// The program that has the `launch` step.
@@ -34,6 +34,14 @@ pub struct Bench<'a> {
     pub guard: &'a Guard,
     /// Somebody wants to end.
     pub interrupt: &'a Interrupt,
+}
+
+/// Requests of a condition: the same bytes for all, but not the same answers.
+pub struct Pool {
+    /// With the answers of subjects.
+    pub subjects: Arc<[Request]>,
+    /// With the answers of the null server.
+    pub ceiling: Arc<[Request]>,
 }
 
 /// Why a block or a memory run yielded no record.
@@ -50,6 +58,12 @@ pub enum Stopped {
 impl Bench<'_> {
     fn check_interrupt(&self) -> Result<(), Stopped> {
         if self.interrupt.is_set() { Err(Stopped::Interrupted) } else { Ok(()) }
+    }
+
+    fn pool(&self, condition: usize, member: usize) -> Arc<[Request]> {
+        let pool = &self.pools[condition];
+        let ceiling = self.plan.ceiling == Some(member);
+        Arc::clone(if ceiling { &pool.ceiling } else { &pool.subjects })
     }
 
     /// Sleeps, but looks at the interrupt.

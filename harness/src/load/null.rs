@@ -6,6 +6,7 @@
 //! known behaviour, to show what a generator makes of it.
 
 use super::timer::Timer;
+use crate::scenario::{Expected, Request};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 use std::collections::{HashMap, VecDeque};
@@ -25,6 +26,12 @@ const GET_ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\
     Content-Length: 58\r\n\r\n{\"id\":\"1\",\"name\":\"Ada Lovelace\",\"email\":\"ada@example.org\"}";
 const POST_ANSWER: &[u8] = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\n\
     Content-Length: 58\r\n\r\n{\"id\":\"10001\",\"name\":\"Ada King\",\"email\":\"ada@example.org\"}";
+
+/// `request`, with what this server answers to it.
+pub fn expecting(request: &Request) -> Request {
+    let status = if request.bytes.first() == Some(&b'P') { 201 } else { 200 };
+    Request { status, body: Expected::Any, bytes: request.bytes.clone() }
+}
 
 /// What a server does besides answering.
 #[derive(Debug, Clone, Copy, Default)]

@@ -135,7 +135,17 @@ pub struct Member {
     /// SHA-256 of the program file where the manifest names one by path; else null.
     pub binary_sha256: Option<String>,
     /// What kind of control it is; null for a subject.
-    pub control: Option<String>,
+    pub control: Option<Control>,
+}
+
+/// A member that is there to judge the measurement by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Control {
+    /// The first subject a second time: whatever differs between the two is error.
+    Twin,
+    /// The null server: what the generator reaches against it, it can reach at most.
+    Ceiling,
 }
 
 /// Fresh processes of every member, loaded in rounds of slices.
@@ -209,8 +219,14 @@ pub struct Slices {
     pub cpu_ns: Vec<Option<u64>>,
     /// CPU time of the member between the end of its previous slice and this one.
     pub spill_ns: Vec<Option<u64>>,
+    /// From before sending until the last answer: over this time `generator_cpu_ns` was spent.
+    pub wall_ns: Vec<u64>,
     /// CPU time of the generator's threads.
     pub generator_cpu_ns: Vec<Option<u64>>,
+    /// CPU time of the busiest of them, in thousandths of `wall_ns`.
+    pub generator_busiest_permille: Vec<Option<u32>>,
+    /// Time that they were ready to run and did not.
+    pub generator_run_delay_ns: Vec<Option<u64>>,
 }
 
 /// A histogram with what it cannot hold.

@@ -1,0 +1,204 @@
+//! `harness compare`: the main job, from manifests to a table.
+
+mod ask;
+mod record;
+mod session;
+
+use super::prepare::{self, Built, Prepared};
+use super::progress::Progress;
+use super::project::{Machinery, Project};
+use super::{Interrupted, Unsuccessful, Usage, plural, print, print_json, say, verify};
+use crate::cli::Compare;
+use crate::experiment::{Bench, Pool};
+use crate::host::affinity;
+use crate::load::null;
+use crate::manifest::Argv;
+use crate::plan::Plan;
+use crate::process::{ServiceSpec, command};
+use crate::record::folder::Entry;
+use crate::record::{Benchmark, Control, Event, Member, Revision, RunFolder};
+use crate::report::summary::summary;
+use crate::report::table::Format;
+use crate::scenario::Request;
+use ask::Ask;
+use session::Session;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub fn run(project: &Project, args: &Compare) -> anyhow::Result<()> {
+    let ask = Ask::parse(project, args)?;
+    let machinery = Machinery::start()?;
+    // Before the run folder is made: it may lie in the repository.
+    let repository = repository(&project.root, &machinery);
+    let folder = RunFolder::create(&ask.out).map_err(|e| Usage(format!("{e:#}")))?;
+    let prepared = match prepare(project, &ask, &machinery) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            folder.discard();
+            return Err(error);
+        }
+    };
+    let failed = prepared.has_failures();
+    let (benchmark, failure) = measure(project, &ask, prepared, &machinery, folder, repository)?;
+    match args.output.format {
+        Format::Json => print_json(&benchmark.results)?,
+        format => print(&summary(&benchmark, format))?,
+    }
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    if machinery.interrupt.is_set() {
+        return Err(Interrupted.into());
+    }
+    if failed || benchmark.has_holes() {
+        return Err(
+            Unsuccessful("not everything could be measured; see the notes".to_owned()).into()
+        );
+    }
+    Ok(())
+}
+
+/// Who takes part: the subjects, then the controls.
+struct Cast {
+    specs: Vec<ServiceSpec>,
+    members: Vec<Member>,
+}
+
+impl Cast {
+    fn new(project: &Project, ask: &Ask, prepared: &Prepared, machinery: &Machinery) -> Self {
+        let cpus = &ask.layout.subject;
+        let spec = |b: &Built| prepare::spec(project, &b.subject, cpus, &ask.users);
+        let mut specs: Vec<_> = prepared.built.iter().map(spec).collect();
+        let mut members: Vec<_> = prepared.built.iter().map(record::member).collect();
+        if ask.controls {
+            let twin = record::twin(&members[0]);
+            let ceiling = prepare::null_spec(project, machinery, cpus);
+            specs.push(ServiceSpec { label: twin.name.clone(), ..specs[0].clone() });
+            members.extend([twin, record::ceiling(&ceiling)]);
+            specs.push(ceiling);
+        }
+        Self { specs, members }
+    }
+}
+
+/// Everything that comes before measuring.
+fn prepare(project: &Project, ask: &Ask, machinery: &Machinery) -> anyhow::Result<Prepared> {
+    let prepared = prepare::build(ask.chosen.clone(), machinery)?;
+    let prepared = verified(project, ask, prepared, machinery)?;
+    if prepared.built.is_empty() {
+        return Err(Unsuccessful("there is nothing to measure".to_owned()).into());
+    }
+    Ok(prepared)
+}
+
+/// Leaves only what keeps the contract: a service that answers differently does other work.
+fn verified(
+    project: &Project,
+    ask: &Ask,
+    mut prepared: Prepared,
+    machinery: &Machinery,
+) -> anyhow::Result<Prepared> {
+    let contract = project.contract()?;
+    say(&format!("verifying {}", plural(prepared.built.len(), "service")));
+    let all = prepare::verify(project, &contract, &prepared.built, &ask.users, ask.seed, machinery);
+    if machinery.interrupt.is_set() {
+        return Err(Interrupted.into());
+    }
+    for v in all {
+        if v.passed() {
+            continue;
+        }
+        say(&format!("{}left out: {} does not keep the contract", verify::failures(&v), v.label));
+        let message = match &v.report {
+            Ok(report) => {
+                format!("{} of {} checks of the contract failed", report.failed, report.total)
+            }
+            Err(error) => error.clone(),
+        };
+        prepared.built.retain(|b| b.subject.label() != v.label);
+        prepared.missing.push(Event {
+            kind: "unverified".to_owned(),
+            member: Some(v.label),
+            condition: None,
+            message: format!("left out: {message}"),
+        });
+    }
+    Ok(prepared)
+}
+
+fn measure(
+    project: &Project,
+    ask: &Ask,
+    prepared: Prepared,
+    machinery: &Machinery,
+    folder: RunFolder,
+    repository: Revision,
+) -> anyhow::Result<(Benchmark, Option<anyhow::Error>)> {
+    let cast = Cast::new(project, ask, &prepared, machinery);
+    let plan = Plan {
+        seed: ask.seed,
+        preset: ask.preset.clone(),
+        members: cast.members.iter().map(|m| m.name.clone()).collect(),
+        subjects: prepared.built.len(),
+        ceiling: cast.members.iter().position(|m| m.control == Some(Control::Ceiling)),
+        conditions: ask.conditions.clone(),
+    };
+    folder.write_plan(&plan)?;
+    let pool = |scenario: &str, seed: u64| -> Arc<[Request]> {
+        let all = ask.scenarios.iter().filter(|s| s.name == scenario);
+        all.flat_map(|s| s.pool(&ask.users, seed)).collect()
+    };
+    let pools: Vec<Pool> = (0..plan.conditions.len())
+        .map(|i| {
+            let subjects = pool(&plan.conditions[i].scenario, plan.request_seed(i));
+            Pool { ceiling: subjects.iter().map(null::expecting).collect(), subjects }
+        })
+        .collect();
+    let memory_pools: Vec<Arc<[Request]>> =
+        ask.scenarios.iter().map(|s| pool(&s.name, plan.request_seed(0))).collect();
+    let bench = Bench {
+        plan: &plan,
+        specs: &cast.specs,
+        pools: &pools,
+        layout: &ask.layout,
+        harness: &machinery.harness,
+        guard: &machinery.guard,
+        interrupt: &machinery.interrupt,
+    };
+    let mut session = Session {
+        benchmark: record::blank(ask, cast.members, &prepared.missing, repository),
+        folder,
+        progress: Progress::new(
+            plan.block_duration() * u32::try_from(plan.preset.blocks)?
+                + plan.memory_duration() * u32::try_from(plan.memory().len())?,
+        ),
+    };
+    say(&format!(
+        "measuring {} under {} on CPUs {}, seed {}; results in {}",
+        plan.members.join(", "),
+        plan.conditions.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", "),
+        ask.layout,
+        ask.seed,
+        session.folder.path().display()
+    ));
+    session.folder.append(&Entry::Begin(&session.benchmark))?;
+    // The generator and all that serves it stay off the subjects' CPUs.
+    affinity::pin(&ask.layout.load)?;
+    let outcome = session.blocks(&bench).and_then(|()| session.memory(&bench, &memory_pools));
+    session.finish(outcome)
+}
+
+/// The state from which the services are built.
+fn repository(root: &Path, machinery: &Machinery) -> Revision {
+    let git = |args: &[&str]| {
+        let words = ["git"].iter().chain(args).map(|&w| w.to_owned()).collect();
+        let limit = Duration::from_secs(10);
+        command::run(&Argv::new(words)?, root, limit, &machinery.guard, &machinery.interrupt).ok()
+    };
+    Revision {
+        commit: git(&["rev-parse", "HEAD"])
+            .map_or_else(|| "unknown".to_owned(), |t| t.trim().to_owned()),
+        dirty: git(&["status", "--porcelain"]).map(|t| !t.trim().is_empty()),
+    }
+}
