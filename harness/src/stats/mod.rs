@@ -2,5 +2,7 @@
 //!
 //! Knows nothing of requests, members or files.
 
+pub mod holm;
 pub mod paired;
 pub mod quantile;
+mod student;
