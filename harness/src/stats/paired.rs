@@ -127,6 +127,7 @@ mod tests {
         assert!((there.ratio - 0.11_f64.exp()).abs() < 0.02);
         assert!((high - 0.30_f64.exp()).abs() < 1e-12);
     }
+
     #[test]
     fn estimate_and_interval_agree_with_the_textbook() {
         // Hamilton scale of nine patients before and after, in thousandths: Hollander and Wolfe,

@@ -81,6 +81,7 @@ mod tests {
             assert_eq!(median_interval(&values), expected, "n = {n}");
         }
     }
+
     #[test]
     fn deviations() {
         let mad = median_absolute_deviation;
