@@ -8,3 +8,4 @@ pub mod number;
 pub mod splice;
 pub mod summary;
 pub mod table;
+pub mod verdict;
