@@ -110,9 +110,14 @@ fn only_process_spawns() {
 
 #[test]
 fn only_record_writes_files_of_a_run() {
-    // `cmd` writes documents and the seeded users.
-    let writes = r"fs::write|File::create|File::options|create_dir";
-    assert_eq!(strays(writes, &["record", "cmd"]), NOTHING);
+    // `cmd` writes documents and the seeded users, `host` its lock.
+    let writes = r"fs::write|File::create|File::options|OpenOptions::new|create_dir";
+    assert_eq!(strays(writes, &["record", "cmd", "host"]), NOTHING);
+    assert_eq!(
+        strays(r"fs::write|File::create|create_dir", &["record", "cmd"]),
+        NOTHING,
+        "the lock is all that `host` opens to write"
+    );
     assert_eq!(strays(r#""(journal\.jsonl|benchmark\.json|plan\.json)"#, &["record"]), NOTHING);
 }
 

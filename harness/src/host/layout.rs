@@ -86,7 +86,8 @@ impl Layout {
     }
 }
 
-fn range(text: &str) -> Option<std::ops::RangeInclusive<usize>> {
+/// CPUs from `2` or `0-3`.
+pub(super) fn range(text: &str) -> Option<std::ops::RangeInclusive<usize>> {
     let (from, to) = text.split_once('-').unwrap_or((text, text));
     let (from, to) = (from.parse().ok()?, to.parse().ok()?);
     // A bound, so that a typing error cannot make a list of a billion.
