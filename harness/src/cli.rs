@@ -23,7 +23,7 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Toolchains found and missing, and the machine.
+    /// Toolchains found and missing, the machine, and what on it will make results noisy.
     Doctor(Output),
     /// Implementations, variants and scenarios.
     List(Output),

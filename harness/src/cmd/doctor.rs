@@ -1,10 +1,13 @@
-//! `harness doctor`: toolchains and the machine.
+//! `harness doctor`: toolchains, the machine, and what on it will make results noisy.
 
 use super::project::{Machinery, Project};
 use super::{print, print_json};
 use crate::cli::Output;
 use crate::host::facts::{self, Host};
+use crate::host::gates::{self, Finding, Verdict};
 use crate::host::layout::Layout;
+use crate::host::probes;
+use crate::host::watch::Watch;
 use crate::process::toolchain::{self, Toolchain};
 use crate::report::number;
 use crate::report::table::{Format, Table};
@@ -15,6 +18,7 @@ struct Diagnosis {
     toolchains: Vec<(String, Toolchain)>,
     host: Host,
     layout: Layout,
+    noise: Vec<Finding>,
 }
 
 pub fn run(project: &Project, args: &Output) -> anyhow::Result<()> {
@@ -30,15 +34,43 @@ pub fn run(project: &Project, args: &Output) -> anyhow::Result<()> {
         .collect();
     let host = facts::read();
     let layout = Layout::default_for(&host.cpus);
-    let diagnosis = Diagnosis { toolchains, host, layout };
+    // Last: the questions to the toolchains must not pass for foreign CPU.
+    let noise = noise(&layout);
+    let diagnosis = Diagnosis { toolchains, host, layout, noise };
     if args.format == Format::Json {
         return print_json(&diagnosis);
     }
     print(&format!(
-        "{}\n{}",
+        "{}\n{}\n{}",
         toolchain_table(&diagnosis.toolchains).print(args.format),
-        machine_table(&diagnosis).print(args.format)
+        machine_table(&diagnosis).print(args.format),
+        noise_table(&diagnosis.noise).print(args.format)
     ))
+}
+
+fn noise(layout: &Layout) -> Vec<Finding> {
+    let watch = Watch::open();
+    let look = watch.look(layout, gates::LOOK);
+    gates::examine(&probes::read(), watch.source(), layout, &look)
+}
+
+fn noise_table(findings: &[Finding]) -> Table {
+    let title = "What makes results noisy (foreign CPU and steal over one second)";
+    let mut table = Table::new(title, &["probe", "is", "verdict"]).words();
+    for finding in findings {
+        let word = match finding.verdict {
+            Verdict::Ok => "ok",
+            Verdict::Unknown => "cannot tell",
+            Verdict::Warns => "warns",
+            Verdict::Refuses => "refuses",
+        };
+        let verdict = match &finding.advice {
+            Some(advice) => format!("{word}: {advice}"),
+            None => word.to_owned(),
+        };
+        table.row(vec![finding.probe.clone(), finding.value.clone(), verdict]);
+    }
+    table
 }
 
 fn toolchain_table(toolchains: &[(String, Toolchain)]) -> Table {

@@ -108,9 +108,7 @@ impl Interval {
         };
         let (subject, load) = if layout.is_shared() {
             // Equal, or overlapping by hand: nobody can say whose time was spent where.
-            let mut all = layout.subject.clone();
-            all.extend(layout.load.iter().filter(|cpu| !layout.subject.contains(cpu)));
-            let both = side(&all, members_ns, self.harness_ns);
+            let both = side(&layout.cpus(), members_ns, self.harness_ns);
             (both, both)
         } else {
             (
@@ -119,11 +117,7 @@ impl Interval {
             )
         };
         let lost = |available: &Vec<usize>| {
-            let all = layout.subject.iter().chain(&layout.load).copied();
-            let mut lost: Vec<usize> = all.filter(|cpu| !available.contains(cpu)).collect();
-            lost.sort_unstable();
-            lost.dedup();
-            lost
+            layout.cpus().into_iter().filter(|cpu| !available.contains(cpu)).collect()
         };
         Weather {
             wall_ns: self.wall_ns,

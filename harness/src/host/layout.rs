@@ -46,6 +46,14 @@ impl Layout {
         self.subject.iter().any(|cpu| self.load.contains(cpu))
     }
 
+    /// All CPUs in use, in order.
+    pub fn cpus(&self) -> Vec<usize> {
+        let mut all = [self.subject.as_slice(), &self.load].concat();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// Parses `shared` or `subject=0-2,load=3` (lists as `0,1` or `0-1`).
     ///
     /// # Errors

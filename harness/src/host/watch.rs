@@ -4,7 +4,7 @@
 //!
 //! The natural interval is a round (200 to 300 ms), not a slice: steal and idle time count
 //! in ticks of 10 ms, and tasks' time is not booked at once (see [`Source`]). A reading takes
-//! about 30 µs here (2 CPUs; `/proc/stat` grows with CPUs and interrupt lines): cheap enough
+//! about 80 µs here (2 CPUs; `/proc/stat` grows with CPUs and interrupt lines): cheap enough
 //! between slices, too dear within one.
 //!
 //! What lies between two readings is [`super::interval`]'s, what to think of it

@@ -57,3 +57,15 @@ fn list_and_doctor_know_every_implementation() {
         }
     }
 }
+
+#[test]
+fn doctor_has_a_line_for_each_probe() {
+    let output = harness().args(["doctor", "--format", "json"]).output().expect("runs");
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let noise = said["noise"].as_array().expect("findings");
+    for probe in ["foreign CPU", "steal", "CPU quota", "SMT siblings", "governor", "turbo"] {
+        let finding = noise.iter().find(|f| f["probe"] == probe).expect(probe);
+        let known = finding["value"] != "unknown";
+        assert_eq!(finding["verdict"] == "unknown", !known, "{finding}");
+    }
+}
