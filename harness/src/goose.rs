@@ -7,7 +7,7 @@
 use crate::load::tally::Counts;
 use crate::manifest::Argv;
 use crate::process::{Guard, Interrupt, command};
-use crate::record::schema::Latency;
+use crate::record::Latency;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -206,6 +206,18 @@ pub struct BlockPlan {
     pub conditions: Vec<(usize, Vec<Vec<usize>>)>,
 }
 
+impl BlockPlan {
+    /// The same with some members and conditions only.
+    pub fn only(mut self, members: &[usize], conditions: &[usize]) -> Self {
+        self.start_order.retain(|m| members.contains(m));
+        self.conditions.retain(|(c, _)| conditions.contains(c));
+        for (_, rounds) in &mut self.conditions {
+            rounds.iter_mut().for_each(|round| round.retain(|m| members.contains(m)));
+        }
+        self
+    }
+}
+
 /// One memory run: a fresh process of one member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryPlan {

@@ -8,7 +8,7 @@ use goose::prelude::{GooseAttack, GooseCoordinatedOmissionMitigation};
 use harness::goose::{Order, Report};
 use harness::host::limits;
 use harness::load::tally::nanoseconds;
-use harness::record::schema::Latency;
+use harness::record::Latency;
 use nix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

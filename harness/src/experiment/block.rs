@@ -1,12 +1,12 @@
 //! One block: a fresh process of every member, all alive at once, loaded in turn in short
 //! slices, so that all of them meet the same weather.
 
-use super::{Bench, REQUEST_TIMEOUT, Stopped, event, timestamp};
+use super::{Bench, REQUEST_TIMEOUT, Stopped, event, timestamp, weather};
 use crate::load::tally::{self, Counts, nanoseconds};
 use crate::load::{Load, Slice, Target};
 use crate::plan::BlockPlan;
 use crate::process::{Service, tree};
-use crate::record::{Block, Cell, Event, Latency, Slices};
+use crate::record::{Block, Canary, Cell, ConditionWeather, Event, Latency, Slices};
 use hdrhistogram::Histogram;
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
@@ -48,16 +48,24 @@ pub struct Outcome {
 pub fn run(
     bench: &Bench<'_>,
     plan: &BlockPlan,
+    attempt: usize,
     progress: &mut dyn FnMut(),
 ) -> Result<Outcome, Stopped> {
     let started = timestamp();
+    let before = weather::canary(bench);
     let clock = Instant::now();
+    let timer = weather::hiccups(bench, clock);
     let mut events = Vec::new();
     let mut running = start(bench, plan, &mut events)?;
     let mut cells = Vec::new();
+    let mut weather = Vec::new();
     for (condition, rounds) in &plan.conditions {
-        Part { bench, condition: *condition, running: &mut running, events: &mut events }
-            .measure(rounds, progress, &mut cells)?;
+        let condition = *condition;
+        let (running, events) = (&mut running, &mut events);
+        weather.push(
+            Part { bench, condition, clock, running, events }
+                .measure(rounds, progress, &mut cells)?,
+        );
     }
     let name = |i: &usize| bench.plan.members[*i].clone();
     let present = |f: &dyn Fn(&Running) -> u64| {
@@ -70,11 +78,14 @@ pub fn run(
         .enumerate()
         .filter_map(|(i, r)| r.as_ref().map(|r| (i, (r.runtime.clone(), r.workers))))
         .collect();
+    let hiccups = weather::heard(timer);
+    let duration_ns = nanoseconds(clock.elapsed());
     stop(bench, running, &mut events);
     let block = Block {
         number: plan.number,
+        attempt,
         started,
-        duration_ns: clock.elapsed().as_nanos() as u64,
+        duration_ns,
         start_order: plan.start_order.iter().map(name).collect(),
         condition_order: plan
             .conditions
@@ -83,6 +94,10 @@ pub fn run(
             .collect(),
         time_to_ready_ns,
         cells,
+        invalid: weather::invalid(bench, &weather),
+        weather,
+        canary: Canary { before, after: weather::canary(bench) },
+        hiccups,
         events,
     };
     Ok(Outcome { block, said })
@@ -133,6 +148,8 @@ fn stop(bench: &Bench<'_>, running: Vec<Option<Running>>, events: &mut Vec<Event
 struct Part<'a> {
     bench: &'a Bench<'a>,
     condition: usize,
+    /// The block's beginning.
+    clock: Instant,
     running: &'a mut [Option<Running>],
     events: &'a mut Vec<Event>,
 }
@@ -157,12 +174,13 @@ impl Part<'_> {
         rounds: &[Vec<usize>],
         progress: &mut dyn FnMut(),
         cells: &mut Vec<Cell>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<ConditionWeather, Stopped> {
         let condition = &self.bench.plan.conditions[self.condition];
         let settle = Duration::from_millis(condition.settle_ms);
         let window = Duration::from_millis(condition.window_ms);
         let mut loaded = self.open()?;
         self.warm_up(&mut loaded, rounds, progress)?;
+        let mut sky = weather::Rounds::begin(self.bench, self.processes());
         for round in rounds {
             for &member in round {
                 self.bench.check_interrupt()?;
@@ -171,6 +189,7 @@ impl Part<'_> {
                     self.check(member, loaded);
                 }
             }
+            sky.round();
             progress();
         }
         for (member, loaded) in loaded.into_iter().enumerate() {
@@ -178,7 +197,13 @@ impl Part<'_> {
                 cells.push(self.cell(member, loaded, window)?);
             }
         }
-        Ok(())
+        Ok(sky.end(&self.bench.plan.conditions[self.condition].name))
+    }
+
+    /// Of all members, those that take no part included: they run too.
+    fn processes(&self) -> Vec<Pid> {
+        let running = self.running.iter().flatten();
+        running.flat_map(|r| tree::processes(r.service.group())).collect()
     }
 
     fn open(&mut self) -> Result<Vec<Option<Loaded>>, Stopped> {
@@ -322,6 +347,7 @@ impl Part<'_> {
             window_ns: window.as_nanos() as u64,
             slices: loaded.slices,
             latency,
+            max_at_ns: tally.max_at.map(|at| nanoseconds(at.saturating_duration_since(self.clock))),
             failed_latency: Latency::of(&tally.failed_latency),
             connect: Latency::of(&loaded.connect),
             offenders: tally.offenders,

@@ -4,8 +4,10 @@
 
 pub mod block;
 pub mod memory;
+mod weather;
 
 use crate::host::layout::Layout;
+use crate::host::watch::Watch;
 use crate::plan::Plan;
 use crate::process::{Guard, Interrupt, ServiceSpec};
 use crate::record::Event;
@@ -28,6 +30,8 @@ pub struct Bench<'a> {
     pub pools: &'a [Pool],
     /// Whose CPUs are whose.
     pub layout: &'a Layout,
+    /// Sees what the machine does meanwhile.
+    pub watch: &'a Watch,
     /// The program that has the `launch` step.
     pub harness: &'a Path,
     /// Ends services when the harness dies.

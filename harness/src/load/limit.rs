@@ -9,13 +9,16 @@ use std::time::Duration;
 
 /// A thread that is busier than this has no time to notice that an answer came: its own
 /// queue becomes latency.
-const BUSY_PERMILLE: u32 = 900;
+pub const BUSY_PERMILLE: u32 = 900;
 /// A service that keeps its CPUs busier than this is the limit itself, however busy the
 /// generator is.
-const SERVICE_BUSY: f64 = 0.9;
+pub const SERVICE_BUSY: f64 = 0.9;
 /// By Little's law throughput × mean latency is the number of connections in a closed pace.
 /// What lacks was spent between an answer and the next request: in the generator.
-const LITTLE: f64 = 0.95;
+pub const LITTLE: f64 = 0.95;
+/// A service that reaches this share of the null server's throughput may be as fast as the
+/// generator lets it.
+pub const CEILING_SHARE: f64 = 0.85;
 /// Lateness that a reader would take for the service's.
 const SLIP_P99_NS: u64 = 100_000;
 /// A request is late when it was sent later than that; so many of them are too many.

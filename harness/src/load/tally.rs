@@ -95,6 +95,8 @@ pub struct Tally {
     pub out_of_range: u64,
     /// Exact longest latency in `latency` or out of its range, ns; 0 when there is none.
     pub max_ns: u64,
+    /// When that answer was complete.
+    pub max_at: Option<Instant>,
     /// The first answers that were wrong, escaped and cut.
     pub offenders: Vec<String>,
 }
@@ -146,6 +148,7 @@ impl Default for Tally {
             failed_latency: histogram(),
             out_of_range: 0,
             max_ns: 0,
+            max_at: None,
             offenders: Vec::new(),
         }
     }
@@ -168,7 +171,9 @@ impl Tally {
         if self.latency.record(latency_ns).is_err() {
             self.out_of_range += 1;
         }
-        self.max_ns = self.max_ns.max(latency_ns);
+        if latency_ns > self.max_ns {
+            (self.max_ns, self.max_at) = (latency_ns, Some(now));
+        }
         if let Some(paced) = &mut self.paced {
             let slip_ns = nanoseconds(flight.sent.saturating_duration_since(flight.due));
             // What latency can hold, its two parts can; what it cannot is counted above.
@@ -239,7 +244,9 @@ impl Tally {
         self.latency.add(&other.latency).expect(same_bounds);
         self.failed_latency.add(&other.failed_latency).expect(same_bounds);
         self.out_of_range += other.out_of_range;
-        self.max_ns = self.max_ns.max(other.max_ns);
+        if other.max_ns > self.max_ns {
+            (self.max_ns, self.max_at) = (other.max_ns, other.max_at);
+        }
         let room = KEPT_OFFENDERS - self.offenders.len();
         self.offenders.extend(other.offenders.iter().take(room).cloned());
     }

@@ -17,6 +17,8 @@ pub enum Entry<'a> {
     Begin(&'a Benchmark),
     /// A finished block.
     Block(&'a Block),
+    /// A finished block that asks again for a surprising maximum.
+    Recheck(&'a Block),
     /// A finished memory run.
     Memory(&'a MemoryRun),
     /// What happened instead of a memory run.

@@ -2,15 +2,16 @@
 //!
 //! Everything that a report shows can be computed from these fields alone.
 
+use super::findings::{Decision, Results};
+use super::latency::Latency;
+use crate::host::hiccup::Hiccups;
+use crate::host::interval::Weather;
+use crate::host::judge::Disturbance;
 use crate::host::{facts::Host, layout::Layout};
-use crate::load::tally::{Counts, Tally};
+use crate::load::tally::Counts;
 use crate::manifest::Kind;
 use crate::plan::{Condition, Preset};
 use crate::process::tree::Memory;
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -40,10 +41,15 @@ pub struct Benchmark {
     pub conditions: Vec<Condition>,
     /// Fresh processes of every member, in the order in which they ran.
     pub blocks: Vec<Block>,
+    /// Further blocks of some conditions, to see whether a surprising maximum repeats; in no
+    /// level and no ratio.
+    pub rechecks: Vec<Block>,
     /// Memory runs, in the order in which they ran.
     pub memory: Vec<MemoryRun>,
     /// What happened besides.
     pub events: Vec<Event>,
+    /// What was done about strange figures.
+    pub decisions: Vec<Decision>,
     /// What follows from the rest.
     pub results: Results,
 }
@@ -68,6 +74,8 @@ pub struct Run {
     pub layout: Layout,
     /// Connections and requests of the memory runs.
     pub memory_load: MemoryLoad,
+    /// The machine was found unfit, and the run was wanted all the same.
+    pub forced: bool,
     /// Why it ended: `plan`, `interrupt` or `failure`.
     pub stopped_by: String,
 }
@@ -152,8 +160,10 @@ pub enum Control {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Block {
-    /// Counted from 0.
+    /// Counted from 0; its orders follow from it.
     pub number: usize,
+    /// Counted from 0; the last attempt at a number is the one that is used.
+    pub attempt: usize,
     /// When it began, RFC 3339, UTC.
     pub started: String,
     /// How long it took with starting and stopping.
@@ -166,8 +176,39 @@ pub struct Block {
     pub time_to_ready_ns: BTreeMap<String, u64>,
     /// One a member and condition.
     pub cells: Vec<Cell>,
+    /// What the machine did meanwhile, by condition, in their order.
+    pub weather: Vec<ConditionWeather>,
+    /// Speed of the subjects' first CPU before and after.
+    pub canary: Canary,
+    /// Lateness of a timer on the generator's CPU.
+    pub hiccups: Hiccups,
+    /// Why it was repeated; empty: it stands.
+    pub invalid: Vec<Disturbance>,
     /// What went wrong or was strange.
     pub events: Vec<Event>,
+}
+
+/// What the machine did under one condition of a block.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConditionWeather {
+    /// Name of the condition.
+    pub condition: String,
+    /// One a round, in order.
+    pub rounds: Vec<Weather>,
+    /// What that did to the figures.
+    pub disturbances: Vec<Disturbance>,
+}
+
+/// Speed of a CPU: iterations of a fixed computation in a millisecond; null where it could not
+/// be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Canary {
+    /// Before the members were started.
+    pub before: Option<f64>,
+    /// After they were ended.
+    pub after: Option<f64>,
 }
 
 /// One member under one condition in one block.
@@ -199,6 +240,8 @@ pub struct Cell {
     pub slices: Slices,
     /// Latency of right answers to requests sent within the windows.
     pub latency: Latency,
+    /// When the longest of them was complete, from the block's beginning, ns.
+    pub max_at_ns: Option<u64>,
     /// Latency of all failed requests.
     pub failed_latency: Latency,
     /// Opening the connections.
@@ -227,20 +270,6 @@ pub struct Slices {
     pub generator_busiest_permille: Vec<Option<u32>>,
     /// Time that they were ready to run and did not.
     pub generator_run_delay_ns: Vec<Option<u64>>,
-}
-
-/// A histogram with what it cannot hold.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Latency {
-    /// HdrHistogram, V2 compressed, base64; nanoseconds.
-    pub histogram: String,
-    /// Values in it.
-    pub n: u64,
-    /// Values beyond its range.
-    pub out_of_range: u64,
-    /// Exact longest, ns; null when there is none.
-    pub max_ns: Option<u64>,
 }
 
 /// Memory of a fresh process at three moments.
@@ -279,62 +308,6 @@ pub struct Event {
     pub message: String,
 }
 
-/// What follows from blocks and memory runs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Results {
-    /// One a metric, condition and member.
-    pub levels: Vec<Level>,
-    /// One a metric, condition and pair.
-    pub ratios: Vec<Ratio>,
-}
-
-/// A member's estimate over blocks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Level {
-    /// `throughput`, `p50`, `cpu-per-request`…
-    pub metric: String,
-    /// Name of the condition, or `memory`.
-    pub condition: String,
-    /// Name of the member.
-    pub member: String,
-    /// Median over blocks (for `max` the largest); null when it is withheld.
-    pub value: Option<f64>,
-    /// Lower end of the 95 % interval; null below six blocks.
-    pub low: Option<f64>,
-    /// Upper end.
-    pub high: Option<f64>,
-    /// Unit of all three.
-    pub unit: String,
-    /// Blocks (or memory runs) behind it.
-    pub n: usize,
-    /// Why there is no value.
-    pub withheld: Option<String>,
-}
-
-/// The paired comparison of two members: a / b.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Ratio {
-    /// As in [`Level`].
-    pub metric: String,
-    /// As in [`Level`].
-    pub condition: String,
-    /// Numerator.
-    pub a: String,
-    /// Denominator.
-    pub b: String,
-    /// exp of the median of the blocks' log ratios.
-    pub ratio: f64,
-    /// Lower end of the 95 % interval; null below six blocks.
-    pub low: Option<f64>,
-    /// Upper end.
-    pub high: Option<f64>,
-    /// Blocks behind it.
-    pub blocks: usize,
-}
-
 impl Cell {
     /// Whether its figures are those of the service doing its work.
     pub fn is_usable(&self) -> bool {
@@ -344,6 +317,13 @@ impl Cell {
 }
 
 impl Benchmark {
+    /// Of every number the last attempt: the one that stands, or that nobody repeated.
+    pub fn used_blocks(&self) -> impl Iterator<Item = &Block> {
+        let last =
+            |b: &&Block| !self.blocks.iter().any(|o| o.number == b.number && o.attempt > b.attempt);
+        self.blocks.iter().filter(last)
+    }
+
     /// Whether something that the finished part of the plan has was not measured: a cell or a
     /// memory run is missing, or requests failed.
     pub fn has_holes(&self) -> bool {
@@ -351,75 +331,5 @@ impl Benchmark {
         let whole = |c: &&Cell| c.complete && c.counts.ok > 0 && c.counts.failures() == 0;
         self.blocks.iter().any(|b| b.cells.iter().filter(whole).count() < expected)
             || self.events.iter().any(|e| e.kind == "memory-failed")
-    }
-}
-
-impl Latency {
-    /// Packs the latency of right answers.
-    pub fn pack(tally: &Tally) -> Self {
-        let some = !tally.latency.is_empty() || tally.out_of_range > 0;
-        Self {
-            out_of_range: tally.out_of_range,
-            max_ns: some.then_some(tally.max_ns),
-            ..Self::of(&tally.latency)
-        }
-    }
-
-    /// Packs a histogram; its longest is known to three digits only.
-    pub fn of(histogram: &Histogram<u64>) -> Self {
-        let mut bytes = Vec::new();
-        V2DeflateSerializer::new()
-            .serialize(histogram, &mut bytes)
-            .unwrap_or_else(|e| unreachable!("writing to memory cannot fail: {e}"));
-        Self {
-            histogram: BASE64_STANDARD.encode(bytes),
-            n: histogram.len(),
-            out_of_range: 0,
-            max_ns: (!histogram.is_empty()).then(|| histogram.max()),
-        }
-    }
-
-    /// Unpacks the histogram.
-    ///
-    /// # Errors
-    /// When it is damaged or holds another number of values than it says.
-    pub fn unpack(&self) -> Result<Histogram<u64>, String> {
-        let bytes = BASE64_STANDARD
-            .decode(&self.histogram)
-            .map_err(|e| format!("the histogram is no base64: {e}"))?;
-        let histogram: Histogram<u64> = Deserializer::new()
-            .deserialize(&mut bytes.as_slice())
-            .map_err(|e| format!("the histogram does not decode: {e}"))?;
-        if histogram.len() != self.n {
-            return Err(format!("the histogram holds {} values, not {}", histogram.len(), self.n));
-        }
-        Ok(histogram)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::load::connection::Flight;
-    use std::time::{Duration, Instant};
-
-    #[test]
-    fn a_histogram_survives_packing_and_damage_is_found() {
-        let mut tally = Tally::default();
-        let sent = Instant::now();
-        let flight = Flight::unpaced(sent);
-        for i in 1..=10_000 {
-            tally.succeed(&flight, sent + Duration::from_micros(i));
-        }
-        let packed = Latency::pack(&tally);
-        let unpacked = packed.unpack().expect("unpacks");
-        assert_eq!(unpacked.len(), 10_000);
-        assert_eq!(unpacked.value_at_quantile(0.5), tally.latency.value_at_quantile(0.5));
-        assert_eq!(packed.max_ns, Some(10_000_000));
-        let other_n = Latency { n: 9_999, ..packed.clone() };
-        assert!(other_n.unpack().is_err());
-        let cut = Latency { histogram: packed.histogram[..40].to_owned(), ..packed };
-        assert!(cut.unpack().is_err());
-        assert_eq!(Latency::pack(&Tally::default()).max_ns, None);
     }
 }

@@ -2,6 +2,7 @@
 //! refuses, and what it keeps when it is interrupted or killed.
 use crate::support::{Implementations, fixture_manifest, harness, processes_with, root, text};
 use harness::record::Benchmark;
+use harness::verdict::Verdict;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
@@ -45,7 +46,11 @@ fn a_run_writes_everything_and_every_request_is_accounted_for() {
     assert_eq!(benchmark.run.stopped_by, "plan");
     assert_eq!(benchmark.conditions.len(), 10);
     assert_eq!(benchmark.blocks.len(), 1);
-    assert_eq!(benchmark.blocks[0].cells.len(), 20);
+    // Two subjects, the twin and the null server.
+    let names: Vec<&str> = benchmark.members.iter().map(|m| m.name.as_str()).collect();
+    assert_eq!(names, ["one", "two", "one#twin", "null"]);
+    assert_eq!(benchmark.blocks[0].cells.len(), 40);
+    assert_eq!(benchmark.blocks[0].weather.len(), 10);
     assert_eq!(benchmark.members[1].runtime.as_deref(), Some("fixture"));
     assert_eq!(benchmark.members[1].binary_sha256.as_ref().map(String::len), Some(64));
     for cell in &benchmark.blocks[0].cells {
@@ -53,7 +58,8 @@ fn a_run_writes_everything_and_every_request_is_accounted_for() {
         assert!(cell.counts.sent > 0 && cell.counts.is_conserved(), "{at}: {:?}", cell.counts);
         assert!(cell.warm_up.sent > 0 && cell.warm_up.is_conserved(), "{at}");
         assert_eq!(cell.counts.failures(), 0, "{at}: {:?}", cell.offenders);
-        assert_eq!(cell.slices.in_window.len(), benchmark.run.preset.rounds);
+        let rounds = if cell.member == "null" { 1 } else { benchmark.run.preset.rounds };
+        assert_eq!(cell.slices.in_window.len(), rounds, "{at}");
         assert!(cell.slices.cpu_ns.iter().all(Option::is_some), "{at}");
         let histogram = cell.latency.unpack().expect(&at);
         assert!(!histogram.is_empty() && histogram.len() <= cell.counts.ok, "{at}");
@@ -74,9 +80,12 @@ fn a_run_writes_everything_and_every_request_is_accounted_for() {
     {
         assert!(benchmark.results.levels.iter().any(|l| l.metric == metric), "{metric}");
     }
-    assert!(
-        benchmark.results.ratios.iter().all(|r| r.a == "two" && r.b == "one" && r.low.is_none())
-    );
+    for ratio in &benchmark.results.ratios {
+        assert!(ratio.b == "one" && ["two", "one#twin"].contains(&ratio.a.as_str()), "{ratio:?}");
+        // One block claims nothing.
+        assert!(ratio.low.is_none() && ratio.p_adjusted.is_none(), "{ratio:?}");
+        assert!(!matches!(ratio.verdict, Verdict::Higher | Verdict::Lower | Verdict::Tie));
+    }
     // The results are a function of the rest, and the journal holds what the roll-up holds.
     let again = harness::results::compute(&benchmark).expect("computes");
     assert!(again == benchmark.results, "results differ when computed again");
@@ -114,9 +123,9 @@ fn what_cannot_be_measured_is_left_out_and_named() {
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("left out: newline"), "{}", text(&output.stderr));
     let benchmark = read(&run);
-    assert_eq!(benchmark.members.len(), 1);
+    assert_eq!(benchmark.members.len(), 3, "the good one and its controls");
     assert!(benchmark.events.iter().any(|e| e.kind == "unverified"));
-    assert_eq!(benchmark.blocks[0].cells.len(), 1);
+    assert_eq!(benchmark.blocks[0].cells.len(), 3);
 
     // Not asked for by name, it is skipped with its hint, and that is no failure.
     let others = ["rust", "go", "node", "newline"].join(",");
@@ -130,7 +139,7 @@ fn what_cannot_be_measured_is_left_out_and_named() {
         .expect("runs");
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("skipped [absent]: `no-such-tool` was not found"));
-    assert_eq!(read(&out).members.len(), 1);
+    assert_eq!(read(&out).members.len(), 3);
 }
 
 #[test]

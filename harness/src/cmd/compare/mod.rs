@@ -11,6 +11,7 @@ use super::{Interrupted, Unsuccessful, Usage, plural, print, print_json, say, ve
 use crate::cli::Compare;
 use crate::experiment::{Bench, Pool};
 use crate::host::affinity;
+use crate::host::watch::Watch;
 use crate::load::null;
 use crate::manifest::Argv;
 use crate::plan::Plan;
@@ -157,11 +158,13 @@ fn measure(
         .collect();
     let memory_pools: Vec<Arc<[Request]>> =
         ask.scenarios.iter().map(|s| pool(&s.name, plan.request_seed(0))).collect();
+    let watch = Watch::open();
     let bench = Bench {
         plan: &plan,
         specs: &cast.specs,
         pools: &pools,
         layout: &ask.layout,
+        watch: &watch,
         harness: &machinery.harness,
         guard: &machinery.guard,
         interrupt: &machinery.interrupt,

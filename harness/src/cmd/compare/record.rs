@@ -39,6 +39,7 @@ pub fn blank(
                 scenarios: ask.scenarios.iter().map(|s| s.name.clone()).collect(),
                 requests: ask.preset.memory_requests,
             },
+            forced: false,
             stopped_by: String::new(),
         },
         harness: harness(),
@@ -47,8 +48,10 @@ pub fn blank(
         members,
         conditions: ask.conditions.clone(),
         blocks: Vec::new(),
+        rechecks: Vec::new(),
         memory: Vec::new(),
         events: missing.to_vec(),
+        decisions: Vec::new(),
         results: Results::default(),
     }
 }

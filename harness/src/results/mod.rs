@@ -1,9 +1,14 @@
-//! From records to levels and ratios. Pure: the same record gives the same results.
+//! From records to levels, ratios and verdicts. Pure: the same record gives the same results.
+
+pub mod maximum;
+mod spoiled;
 
 use crate::plan::MEMORY_CONDITION;
-use crate::record::{Benchmark, Block, Cell, Level, MemoryRun, Ratio, Results};
-use crate::stats::{paired, quantile};
+use crate::record::{Benchmark, Block, Cell, Control, Level, MemoryRun, Ratio, Results};
+use crate::stats::quantile;
+use crate::verdict::{self, Comparison, Spoiled, Zone};
 use hdrhistogram::Histogram;
+use spoiled::Found;
 use std::collections::HashMap;
 
 /// The condition under which `time-to-ready` appears.
@@ -43,23 +48,155 @@ struct Observed {
 /// # Errors
 /// When a histogram is damaged; names block, condition and member.
 pub fn compute(benchmark: &Benchmark) -> Result<Results, String> {
-    let mut results = Results::default();
+    let (levels, compared) = raw(benchmark)?;
+    let found = spoiled::find(benchmark, &levels, &compared);
+    let ratios = judged(&found, &compared);
+    let cautions = found.into_iter().map(|f| f.caution).collect();
+    let mut results = Results { levels, ratios, cautions };
+    spoiled::mark(&mut results);
+    Ok(results)
+}
+
+/// Levels and log ratios, not yet judged.
+fn raw(benchmark: &Benchmark) -> Result<(Vec<Level>, Vec<Compared<'_>>), String> {
+    let mut levels = Vec::new();
     let members: Vec<&str> = benchmark.members.iter().map(|m| m.name.as_str()).collect();
+    let pairs = pairs(benchmark);
+    let mut compared = Vec::new();
     for condition in &benchmark.conditions {
-        let mut observed: HashMap<&str, Vec<(usize, Observed)>> = HashMap::new();
-        for block in &benchmark.blocks {
+        let mut observed: Observations<'_, Observed> = HashMap::new();
+        for block in benchmark.used_blocks() {
             for cell in block.cells.iter().filter(|c| c.condition == condition.name) {
                 if let Some(o) = observe(block, cell)? {
                     observed.entry(cell.member.as_str()).or_default().push((block.number, o));
                 }
             }
         }
-        Part { condition: &condition.name, members: &members, results: &mut results }
-            .condition(&observed);
+        Part {
+            condition: &condition.name,
+            members: &members,
+            pairs: &pairs,
+            levels: &mut levels,
+            compared: &mut compared,
+        }
+        .condition(&observed);
     }
-    start(benchmark, &members, &mut results);
-    memory(benchmark, &members, &mut results);
-    Ok(results)
+    let singles = [start(benchmark)].into_iter().chain(memory(benchmark));
+    for Single { condition, metric, unit, observed, absent } in singles {
+        Part {
+            condition,
+            members: &members,
+            pairs: &pairs,
+            levels: &mut levels,
+            compared: &mut compared,
+        }
+        .single(metric, unit, &observed, absent);
+    }
+    Ok((levels, compared))
+}
+
+/// Results and decisions of everything that `benchmark` holds.
+///
+/// # Errors
+/// As [`compute`].
+pub fn finish(benchmark: &mut Benchmark) -> Result<(), String> {
+    let surprises = maximum::surprises(benchmark)?;
+    benchmark.decisions = maximum::decisions(&surprises, &benchmark.rechecks);
+    benchmark.results = compute(benchmark)?;
+    Ok(())
+}
+
+/// Zone and log ratios of every primary comparison that further blocks would narrow.
+///
+/// # Errors
+/// As [`compute`].
+pub fn primary(benchmark: &Benchmark) -> Result<Vec<(Zone, Vec<f64>)>, String> {
+    let (_, compared) = raw(benchmark)?;
+    let narrowed = |c: &&Compared<'_>| c.is_primary() && c.condition != MEMORY_CONDITION;
+    Ok(compared
+        .iter()
+        .filter(narrowed)
+        .map(|c| (Zone::of(c.metric), c.log_ratios.clone()))
+        .collect())
+}
+
+/// A pair under one condition, before it is judged.
+struct Compared<'a> {
+    metric: &'static str,
+    condition: &'a str,
+    pair: Pair<'a>,
+    log_ratios: Vec<f64>,
+}
+
+/// Two members, a over b.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    a: &'a str,
+    b: &'a str,
+    /// The subject and its twin.
+    twin: bool,
+}
+
+impl Compared<'_> {
+    /// Of two subjects, in a metric that claims are made about.
+    fn is_primary(&self) -> bool {
+        !self.pair.twin && verdict::is_primary(self.metric)
+    }
+}
+
+/// Observations of each member, each with its block's number.
+type Observations<'a, T> = HashMap<&'a str, Vec<(usize, T)>>;
+
+/// Every two subjects, the later over the earlier one, and the twin over its subject.
+fn pairs(benchmark: &Benchmark) -> Vec<Pair<'_>> {
+    let subjects: Vec<&str> =
+        benchmark.members.iter().filter(|m| m.control.is_none()).map(|m| &*m.name).collect();
+    let mut pairs = Vec::new();
+    for (i, b) in subjects.iter().enumerate() {
+        pairs.extend(subjects[i + 1..].iter().map(|a| Pair { a, b, twin: false }));
+    }
+    let twins = benchmark.members.iter().filter(|m| m.control == Some(Control::Twin));
+    let first = subjects.first().copied();
+    pairs.extend(twins.filter_map(|t| Some(Pair { a: &t.name, b: first?, twin: true })));
+    pairs
+}
+
+/// All verdicts of a run are given together: the chance of one false claim among all is what
+/// is kept small.
+fn judged(found: &[Found], compared: &[Compared<'_>]) -> Vec<Ratio> {
+    let spoiled: Vec<Vec<Spoiled>> = compared.iter().map(|c| spoiled::of(found, c)).collect();
+    let comparisons: Vec<Comparison<'_>> = compared
+        .iter()
+        .zip(&spoiled)
+        .map(|(c, spoiled)| Comparison {
+            metric: c.metric,
+            primary: c.is_primary(),
+            log_ratios: &c.log_ratios,
+            spoiled,
+        })
+        .collect();
+    let judgements = verdict::judge(&comparisons);
+    compared
+        .iter()
+        .zip(judgements)
+        .filter_map(|(c, judgement)| {
+            let estimate = judgement.estimate?;
+            Some(Ratio {
+                metric: c.metric.to_owned(),
+                condition: c.condition.to_owned(),
+                a: c.pair.a.to_owned(),
+                b: c.pair.b.to_owned(),
+                ratio: estimate.ratio,
+                low: estimate.interval.map(|i| i.0),
+                high: estimate.interval.map(|i| i.1),
+                blocks: c.log_ratios.len(),
+                verdict: judgement.verdict,
+                reason: judgement.reason,
+                p_adjusted: judgement.p_adjusted,
+                exploratory: judgement.exploratory,
+            })
+        })
+        .collect()
 }
 
 /// `None` when the member did not last through all rounds (its rounds are not the others')
@@ -91,14 +228,17 @@ impl Observed {
     }
 }
 
-struct Part<'a> {
+/// What is being computed of one condition.
+struct Part<'p, 'a> {
     condition: &'a str,
-    members: &'a [&'a str],
-    results: &'a mut Results,
+    members: &'p [&'a str],
+    pairs: &'p [Pair<'a>],
+    levels: &'p mut Vec<Level>,
+    compared: &'p mut Vec<Compared<'a>>,
 }
 
-impl Part<'_> {
-    fn condition(&mut self, observed: &HashMap<&str, Vec<(usize, Observed)>>) {
+impl Part<'_, '_> {
+    fn condition(&mut self, observed: &Observations<'_, Observed>) {
         const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];
         for member in self.members {
             let blocks = observed.get(member).map_or(&[][..], Vec::as_slice);
@@ -147,7 +287,7 @@ impl Part<'_> {
     fn level(&mut self, member: &str, metric: &str, unit: &str, values: &[f64], absent: &str) {
         let interval = quantile::median_interval(values);
         let value = quantile::median(values);
-        self.results.levels.push(Level {
+        self.levels.push(Level {
             metric: metric.to_owned(),
             condition: self.condition.to_owned(),
             member: member.to_owned(),
@@ -157,13 +297,14 @@ impl Part<'_> {
             unit: unit.to_owned(),
             n: values.len(),
             withheld: value.is_none().then(|| absent.to_owned()),
+            marks: Vec::new(),
         });
     }
 
     /// The longest of all blocks; it has no interval and is never judged.
     fn max(&mut self, member: &str, blocks: &[(usize, Observed)]) {
         let value = blocks.iter().filter_map(|(_, o)| o.max_ns).max();
-        self.results.levels.push(Level {
+        self.levels.push(Level {
             metric: "max".to_owned(),
             condition: self.condition.to_owned(),
             member: member.to_owned(),
@@ -173,48 +314,39 @@ impl Part<'_> {
             unit: "ns".to_owned(),
             n: blocks.len(),
             withheld: value.is_none().then(|| "no right answer".to_owned()),
+            marks: Vec::new(),
         });
     }
 
-    /// Every pair, the later member over the earlier one.
     fn ratios<T>(
         &mut self,
-        observed: &HashMap<&str, Vec<(usize, T)>>,
-        metric: &str,
+        observed: &Observations<'_, T>,
+        metric: &'static str,
         log_ratio: &dyn Fn(&T, &T) -> Option<f64>,
     ) {
-        for (i, b) in self.members.iter().enumerate() {
-            for a in &self.members[i + 1..] {
-                let (Some(xs), Some(ys)) = (observed.get(a), observed.get(b)) else { continue };
-                // Only blocks that both completed: a ratio never crosses blocks.
-                let logs: Vec<f64> = xs
-                    .iter()
-                    .filter_map(|(block, x)| {
-                        let (_, y) = ys.iter().find(|(other, _)| other == block)?;
-                        log_ratio(x, y).filter(|d| d.is_finite())
-                    })
-                    .collect();
-                let Some(estimate) = paired::estimate(&logs) else { continue };
-                self.results.ratios.push(Ratio {
-                    metric: metric.to_owned(),
-                    condition: self.condition.to_owned(),
-                    a: (*a).to_owned(),
-                    b: (*b).to_owned(),
-                    ratio: estimate.ratio,
-                    low: estimate.interval.map(|i| i.0),
-                    high: estimate.interval.map(|i| i.1),
-                    blocks: logs.len(),
-                });
-            }
+        for &pair in self.pairs {
+            let (Some(xs), Some(ys)) = (observed.get(pair.a), observed.get(pair.b)) else {
+                continue;
+            };
+            // Only blocks that both completed: a ratio never crosses blocks.
+            let log_ratios: Vec<f64> = xs
+                .iter()
+                .filter_map(|(block, x)| {
+                    let (_, y) = ys.iter().find(|(other, _)| other == block)?;
+                    log_ratio(x, y).filter(|d| d.is_finite())
+                })
+                .collect();
+            let condition = self.condition;
+            self.compared.push(Compared { metric, condition, pair, log_ratios });
         }
     }
 
     /// A metric with one number a block or repeat.
     fn single(
         &mut self,
-        metric: &str,
+        metric: &'static str,
         unit: &str,
-        observed: &HashMap<&str, Vec<(usize, f64)>>,
+        observed: &Observations<'_, f64>,
         absent: &str,
     ) {
         for member in self.members {
@@ -226,34 +358,46 @@ impl Part<'_> {
     }
 }
 
-fn start(benchmark: &Benchmark, members: &[&str], results: &mut Results) {
-    let mut observed: HashMap<&str, Vec<(usize, f64)>> = HashMap::new();
-    for block in &benchmark.blocks {
+/// A metric with one number a block or repeat.
+struct Single<'a> {
+    condition: &'static str,
+    metric: &'static str,
+    unit: &'static str,
+    observed: Observations<'a, f64>,
+    /// Why there may be no number.
+    absent: &'static str,
+}
+
+fn start(benchmark: &Benchmark) -> Single<'_> {
+    let mut observed: Observations<'_, f64> = HashMap::new();
+    for block in benchmark.used_blocks() {
         for (member, &ns) in &block.time_to_ready_ns {
             observed.entry(member.as_str()).or_default().push((block.number, ns as f64));
         }
     }
-    Part { condition: START_CONDITION, members, results }.single(
-        "time-to-ready",
-        "ns",
-        &observed,
-        "it never became ready",
-    );
+    Single {
+        condition: START_CONDITION,
+        metric: "time-to-ready",
+        unit: "ns",
+        observed,
+        absent: "it never became ready",
+    }
 }
 
-fn memory(benchmark: &Benchmark, members: &[&str], results: &mut Results) {
-    for (metric, read) in MEMORY_METRICS {
-        let mut observed: HashMap<&str, Vec<(usize, f64)>> = HashMap::new();
+fn memory(benchmark: &Benchmark) -> impl Iterator<Item = Single<'_>> {
+    MEMORY_METRICS.into_iter().map(|(metric, read)| {
+        let mut observed: Observations<'_, f64> = HashMap::new();
         for run in &benchmark.memory {
             if let Some(bytes) = read(run) {
                 observed.entry(run.member.as_str()).or_default().push((run.repeat, bytes as f64));
             }
         }
-        Part { condition: MEMORY_CONDITION, members, results }.single(
+        Single {
+            condition: MEMORY_CONDITION,
             metric,
-            "bytes",
-            &observed,
-            "not measured, or unknown on this system",
-        );
-    }
+            unit: "bytes",
+            observed,
+            absent: "not measured, or unknown on this system",
+        }
+    })
 }
