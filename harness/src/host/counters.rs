@@ -7,7 +7,7 @@ use super::layout::range;
 /// (proc_pid_stat(5), `sysconf(_SC_CLK_TCK)`).
 const TICK_NS: i64 = 10_000_000;
 
-/// What one CPU did since boot, ns in steps of [`TICK_NS`].
+/// What one CPU did since boot, ns in steps of 10 ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuTicks {
     /// Number of the CPU.
