@@ -39,6 +39,8 @@ pub enum Command {
     Calibrate(Calibrate),
     /// What the load engine makes of servers of known behaviour, on this machine.
     Pace(Pace),
+    /// How far verdicts can be trusted, by simulated blocks.
+    Simulate(Simulate),
     /// Answers canned bytes as cheaply as can be: the ceiling of a generator.
     NullServer(NullServer),
     /// Write data/users.json anew.
@@ -258,6 +260,26 @@ pub struct Pace {
     /// Write the tables into this document, between its markers, instead of printing them.
     #[arg(long, value_name = "FILE")]
     pub write_docs: Option<PathBuf>,
+}
+
+/// Arguments of `simulate`.
+#[derive(Debug, Args)]
+pub struct Simulate {
+    /// Standard deviation of the blocks' log ratios, %; a list gives rows for each (1,2).
+    #[arg(long, value_delimiter = ',', default_value = "1,2,15", value_name = "PERCENT")]
+    pub sd: Vec<f64>,
+    /// Everything follows from it.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Simulated runs for each row; ten times as many where a run is one comparison.
+    #[arg(long, default_value_t = 1_000, value_name = "N")]
+    pub runs: usize,
+    /// Write the tables into this document, between its markers, instead of printing them.
+    #[arg(long, value_name = "FILE")]
+    pub write_docs: Option<PathBuf>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the type says it")]
+    pub output: Output,
 }
 
 /// Arguments of `null-server`.

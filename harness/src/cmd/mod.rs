@@ -12,6 +12,7 @@ mod pace;
 mod prepare;
 mod progress;
 mod project;
+mod simulate;
 mod users;
 mod verify;
 
@@ -88,6 +89,10 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
             pace::run(&args)?;
             return Ok(ExitCode::SUCCESS);
         }
+        Command::Simulate(args) => {
+            simulate::run(&args)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         Command::NullServer(args) => {
             null_server::run(&args)?;
             return Ok(ExitCode::SUCCESS);
@@ -107,6 +112,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         | Command::Guard
         | Command::Load(_)
         | Command::Pace(_)
+        | Command::Simulate(_)
         | Command::NullServer(_) => {}
     }
     Ok(ExitCode::SUCCESS)

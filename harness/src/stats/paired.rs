@@ -59,7 +59,7 @@ pub fn nominal_coverage(blocks: usize) -> Option<f64> {
 fn walsh_averages(d: &[f64]) -> Vec<f64> {
     let mut averages: Vec<f64> =
         (0..d.len()).flat_map(|i| (i..d.len()).map(move |j| (d[i] + d[j]) / 2.0)).collect();
-    averages.sort_by(f64::total_cmp);
+    averages.sort_unstable_by(f64::total_cmp);
     averages
 }
 
@@ -85,7 +85,8 @@ fn signed_rank_distribution(n: usize) -> Vec<f64> {
     let mut p = vec![0.0; n * (n + 1) / 2 + 1];
     p[0] = 1.0;
     for rank in 1..=n {
-        for w in (0..p.len()).rev() {
+        // The sum of the ranks so far is as high as it can be yet.
+        for w in (0..=rank * (rank + 1) / 2).rev() {
             let with = if w >= rank { p[w - rank] } else { 0.0 };
             p[w] = (p[w] + with) / 2.0;
         }

@@ -2,5 +2,6 @@
 
 mod compare;
 mod implementations;
+mod simulate;
 mod support;
 mod verify;
