@@ -138,6 +138,13 @@ pub struct Compare {
     /// Every order and every request follows from it; random unless given.
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Other numbers than the preset's, to find out which are good: blocks, rounds, window-ms,
+    /// settle-ms, warm-up-slices (rounds=120,window-ms=25). The preset is then called `custom`.
+    #[arg(long, value_delimiter = ',', value_name = "KEY=N", hide = true)]
+    pub set: Vec<String>,
+    /// The generator sleeps so many µs after each wake-up: to see that a slow one is noticed.
+    #[arg(long, value_name = "US", hide = true)]
+    pub throttle_generator: Option<u64>,
     /// CPUs: shared, or subject=0-2,load=3; by default the generator gets a quarter.
     #[arg(long, value_name = "LAYOUT")]
     pub cpus: Option<String>,

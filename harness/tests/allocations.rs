@@ -55,6 +55,7 @@ fn with_load(pool: Vec<Request>, body: impl FnOnce(&mut Load)) {
         address: server.address().expect("an address"),
         pool: Arc::from(pool),
         open_timeout: Duration::from_secs(5),
+        throttle: None,
         timeout: Duration::from_secs(10),
         stop: None,
     };

@@ -140,6 +140,7 @@ impl Bench<'_> {
             address: service.address(),
             pool: Arc::from([request()]),
             open_timeout: Duration::from_secs(5),
+            throttle: None,
             timeout: Duration::from_secs(5),
             stop: None,
         };

@@ -109,6 +109,7 @@ fn options(
             address,
             pool: Arc::from([request]),
             open_timeout: timeout,
+            throttle: None,
             timeout,
             stop: Some(stop),
         },

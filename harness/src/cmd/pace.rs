@@ -77,6 +77,7 @@ fn load(
             address,
             pool: Arc::from([request]),
             open_timeout: Duration::from_secs(5),
+            throttle: None,
             timeout: Duration::from_secs(10),
             stop: None,
         },

@@ -220,6 +220,7 @@ impl Part<'_> {
                 pool: self.bench.pool(self.condition, member),
                 open_timeout: OPEN_TIMEOUT,
                 timeout: REQUEST_TIMEOUT,
+                throttle: self.bench.throttle,
                 stop: None,
             };
             let layout = self.bench.layout;
@@ -411,6 +412,7 @@ impl Loaded {
         self.slices.cpu_ns.push(since(before, after));
         self.slices.spill_ns.push(since(self.cpu_before, before));
         self.slices.wall_ns.push(nanoseconds(wall));
+        self.slices.in_flight_ns.push(slice.account.in_flight_ns);
         self.slices.generator_cpu_ns.push(slice.account.cpu_ns);
         self.slices.generator_busiest_permille.push(slice.account.busiest_permille);
         self.slices.generator_run_delay_ns.push(slice.account.run_delay_ns);

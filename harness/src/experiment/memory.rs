@@ -44,6 +44,7 @@ pub fn run(
         pool: Arc::clone(&pools[0]),
         open_timeout: OPEN_TIMEOUT,
         timeout: REQUEST_TIMEOUT,
+        throttle: None,
         stop: Some(bench.interrupt.flag()),
     };
     let layout = bench.layout;

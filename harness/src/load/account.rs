@@ -21,6 +21,9 @@ pub struct Account {
     pub gap_ns: u64,
     /// Gaps.
     pub gaps: u64,
+    /// Sum over all connections of the time that a request was under way, from the first
+    /// sending to the end of the window, ns.
+    pub in_flight_ns: u64,
     /// Greatest number of requests that were due and had no connection.
     pub backlog: u64,
     /// Requests that were due and never found one.
@@ -76,6 +79,7 @@ impl Account {
             events: self.events + other.events,
             gap_ns: self.gap_ns + other.gap_ns,
             gaps: self.gaps + other.gaps,
+            in_flight_ns: self.in_flight_ns + other.in_flight_ns,
             backlog: self.backlog + other.backlog,
             never_sent: self.never_sent + other.never_sent,
         }
@@ -94,6 +98,7 @@ impl Default for Account {
             events: 0,
             gap_ns: 0,
             gaps: 0,
+            in_flight_ns: 0,
             backlog: 0,
             never_sent: 0,
         }

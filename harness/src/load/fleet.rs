@@ -214,6 +214,7 @@ impl Fleet {
             self.send_due(now, window);
             let limit = self.next_due(now, window).unwrap_or(LOOK);
             self.wait(limit.min(next_look.saturating_duration_since(now)))?;
+            self.target.throttle.into_iter().for_each(std::thread::sleep);
             self.slice.account.wakeups += 1;
             // The list is taken out so that handling an event may borrow the rest.
             let events = std::mem::replace(&mut self.events, Events::with_capacity(0));
@@ -319,7 +320,7 @@ impl Fleet {
         loop {
             match self.connections[index].read(&mut self.read) {
                 Received::Nothing => return,
-                Received::Closed => return self.closed(index),
+                Received::Closed => return self.closed(index, window),
                 Received::Bytes(n) => {
                     // A read that did not fill the buffer has emptied the socket (epoll(7)):
                     // what comes later raises a new event.
@@ -378,7 +379,7 @@ impl Fleet {
         }
         let early = !connection.has_written(request);
         let close = self.count(index, verdict, early, flight, now, window);
-        self.in_flight -= 1;
+        self.landed(flight, now, window);
         self.connections[index].next_request(self.target.pool.len());
         if close {
             self.reopen(index);
@@ -424,7 +425,7 @@ impl Fleet {
     }
 
     /// The service closed the connection, or it broke.
-    fn closed(&mut self, index: usize) {
+    fn closed(&mut self, index: usize, window: &Window) {
         let connection = &self.connections[index];
         if let State::Busy(flight) = connection.state {
             let failure = if connection.partial.is_empty() {
@@ -432,9 +433,7 @@ impl Fleet {
             } else {
                 Failure::Truncated
             };
-            self.tally.fail(failure, nanoseconds(flight.due.elapsed()), &connection.partial);
-            self.in_flight -= 1;
-            self.connections[index].next_request(self.target.pool.len());
+            self.fail(index, failure, flight, window);
         } else {
             self.tally.server_closes += 1;
         }
@@ -450,7 +449,7 @@ impl Fleet {
         for index in 0..self.connections.len() {
             match self.connections[index].state {
                 State::Busy(flight) if !draining && now - flight.sent >= self.target.timeout => {
-                    self.hang(index, Failure::TimedOut, flight);
+                    self.hang(index, Failure::TimedOut, flight, window);
                     self.reopen(index);
                 }
                 State::Connecting(since) if now - since >= self.target.timeout => self.lose(index),
@@ -464,19 +463,30 @@ impl Fleet {
     fn abandon(&mut self, window: &Window) {
         for index in 0..self.connections.len() {
             if let State::Busy(flight) = self.connections[index].state {
-                self.hang(index, Failure::Unfinished, flight);
+                self.hang(index, Failure::Unfinished, flight, window);
                 self.reopen(index);
             }
         }
         self.slice.account.never_sent += self.waiting(window.until, window);
     }
 
-    fn hang(&mut self, index: usize, failure: Failure, flight: Flight) {
-        let connection = &mut self.connections[index];
-        self.tally.fail(failure, nanoseconds(flight.due.elapsed()), &connection.partial);
-        connection.next_request(self.target.pool.len());
-        self.in_flight -= 1;
+    fn hang(&mut self, index: usize, failure: Failure, flight: Flight, window: &Window) {
+        self.fail(index, failure, flight, window);
         self.slice.hung += 1;
+    }
+
+    fn fail(&mut self, index: usize, failure: Failure, flight: Flight, window: &Window) {
+        let (connection, now) = (&mut self.connections[index], Instant::now());
+        self.tally.fail(failure, nanoseconds(now - flight.due), &connection.partial);
+        connection.next_request(self.target.pool.len());
+        self.landed(flight, now, window);
+    }
+
+    /// A request is under way no longer.
+    fn landed(&mut self, flight: Flight, now: Instant, window: &Window) {
+        self.in_flight -= 1;
+        let under_way = now.min(window.until).saturating_duration_since(flight.sent);
+        self.slice.account.in_flight_ns += nanoseconds(under_way);
     }
 
     fn reopen(&mut self, index: usize) {

@@ -13,8 +13,9 @@ pub const BUSY_PERMILLE: u32 = 900;
 /// A service that keeps its CPUs busier than this is the limit itself, however busy the
 /// generator is.
 pub const SERVICE_BUSY: f64 = 0.9;
-/// By Little's law throughput × mean latency is the number of connections in a closed pace.
-/// What lacks was spent between an answer and the next request: in the generator.
+/// By Little's law throughput × mean latency is the number of requests under way, in a closed
+/// pace that of connections. What lacks was spent between an answer and the next request: in
+/// the generator. Both sides are summed up exactly, so that no edge of a window matters.
 pub const LITTLE: f64 = 0.95;
 /// A service that reaches this share of the null server's throughput may be as fast as the
 /// generator lets it.
@@ -36,7 +37,7 @@ pub enum Limit {
     },
     /// Connections sat idle between an answer and the next request.
     Idle {
-        /// Throughput × mean latency / connections.
+        /// Requests under way, on average, for each connection.
         share: f64,
     },
     /// Requests were sent late though a connection was free. Where none was, the service is
@@ -100,13 +101,13 @@ pub fn find(
     limits
 }
 
-/// Only where nearly all is well: time spent on failures is not in the latency.
+/// Not where connections had to be opened anew: that takes time too, and is the service's.
 fn little(options: &Options, slice: &Slice, tally: &Tally) -> Option<Limit> {
-    if tally.latency.is_empty() || slice.window_ns == 0 || tally.counts.failures() > 0 {
+    if slice.window_ns == 0 || tally.counts.sent == 0 || tally.reconnects > 0 {
         return None;
     }
-    let throughput = slice.in_window as f64 / slice.window_ns as f64;
-    let share = throughput * tally.latency.mean() / options.connections as f64;
+    let whole_ns = slice.window_ns as f64 * options.connections as f64;
+    let share = slice.account.in_flight_ns as f64 / whole_ns;
     (share < LITTLE).then_some(Limit::Idle { share })
 }
 

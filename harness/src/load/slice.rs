@@ -18,6 +18,8 @@ pub struct Target {
     pub open_timeout: Duration,
     /// Longest that an answer may take.
     pub timeout: Duration,
+    /// The generator sleeps so long after each wake-up: to see that a slow one is noticed.
+    pub throttle: Option<Duration>,
     /// Set when somebody asked to end: sending stops, what is under way is awaited.
     pub stop: Option<Arc<AtomicBool>>,
 }

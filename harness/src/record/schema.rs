@@ -264,6 +264,9 @@ pub struct Slices {
     pub spill_ns: Vec<Option<u64>>,
     /// From before sending until the last answer: over this time `generator_cpu_ns` was spent.
     pub wall_ns: Vec<u64>,
+    /// Sum over the connections of the time that a request was under way, from the first
+    /// sending to the end of the window.
+    pub in_flight_ns: Vec<u64>,
     /// CPU time of the generator's threads.
     pub generator_cpu_ns: Vec<Option<u64>>,
     /// CPU time of the busiest of them, in thousandths of `wall_ns`.

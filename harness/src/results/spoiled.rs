@@ -2,7 +2,7 @@
 //! differs from itself. Rules look at the generator, the machine and the controls, never at
 //! the comparison that they spoil.
 
-use super::{Compared, WINDOW_ANSWERS};
+use super::Compared;
 use crate::host::judge::Effect;
 use crate::load::limit::{BUSY_PERMILLE, CEILING_SHARE, LITTLE, SERVICE_BUSY};
 use crate::plan::Condition;
@@ -175,18 +175,14 @@ fn service_busy(cell: &Cell) -> Option<f64> {
     Some(spent as f64 / cell.slices.wall_ns.iter().sum::<u64>().max(1) as f64)
 }
 
-/// Little's law: throughput × mean latency is the number of connections that were in use.
-/// `None` where slices are too short for the latency, or requests failed, whose time is in no
-/// latency.
+/// Little's law: requests under way, on average, for each connection. `None` where some had to
+/// be opened anew: that takes time too, and is the service's.
 fn in_use(cell: &Cell, condition: &Condition) -> Option<f64> {
-    let histogram = cell.latency.unpack().ok()?;
-    let mean_ns = (!histogram.is_empty()).then(|| histogram.mean())?;
-    if cell.counts.failures() > 0 || mean_ns * WINDOW_ANSWERS > cell.window_ns as f64 {
-        return None;
-    }
-    let windows_ns = cell.window_ns as f64 * cell.slices.in_window.len() as f64;
-    let per_ns = cell.slices.in_window.iter().sum::<u64>() as f64 / windows_ns;
-    Some(per_ns * mean_ns / condition.connections as f64)
+    let settle_ns = condition.settle_ms * 1_000_000;
+    let slices_ns = (settle_ns + cell.window_ns) * cell.slices.in_flight_ns.len() as u64;
+    let in_flight_ns: u64 = cell.slices.in_flight_ns.iter().sum();
+    let whole_ns = slices_ns as f64 * condition.connections as f64;
+    (cell.reconnects == 0 && slices_ns > 0).then(|| in_flight_ns as f64 / whole_ns)
 }
 
 fn little(in_use: Option<f64>) -> Option<String> {

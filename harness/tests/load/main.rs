@@ -31,6 +31,7 @@ fn options(server: &Server, connections: usize, duration: Duration) -> Options {
             address: server.address,
             pool: Arc::from([get()]),
             open_timeout: ms(5_000),
+            throttle: None,
             timeout: ms(10_000),
             stop: None,
         },

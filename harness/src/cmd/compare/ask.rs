@@ -13,6 +13,7 @@ use crate::selection::{self, Chosen, Rows};
 use crate::toml_file::did_you_mean;
 use crate::users::User;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The command line, checked as far as it can be before anything is started.
 pub struct Ask {
@@ -26,6 +27,7 @@ pub struct Ask {
     pub users_sha256: String,
     pub out: PathBuf,
     pub controls: bool,
+    pub throttle: Option<Duration>,
 }
 
 impl Ask {
@@ -42,6 +44,9 @@ impl Ask {
         };
         if args.no_memory {
             preset.memory_repeats = 0;
+        }
+        for text in &args.set {
+            set(&mut preset, text).map_err(|e| Usage(format!("--set {text}: {e}")))?;
         }
         if cfg!(debug_assertions) && preset.is_measurement() {
             return Err(Usage(
@@ -86,8 +91,31 @@ impl Ask {
             users_sha256: sha256(&project.users_file())?,
             out,
             controls: !args.no_controls,
+            throttle: args.throttle_generator.map(Duration::from_micros),
         })
     }
+}
+
+/// Changes one number of a preset.
+fn set(preset: &mut Preset, text: &str) -> Result<(), String> {
+    const LARGEST: u64 = 100_000;
+    let (key, value) = text.split_once('=').ok_or("write it as KEY=N")?;
+    let n: u64 = value.parse().map_err(|_| format!("`{value}` is no number"))?;
+    if !(1..=LARGEST).contains(&n) {
+        return Err(format!("give 1 to {LARGEST}"));
+    }
+    match key {
+        "blocks" => preset.blocks = n as usize,
+        "rounds" => preset.rounds = n as usize,
+        "warm-up-slices" => preset.warm_up_slices = n as usize,
+        "window-ms" => preset.window_ms = n,
+        "settle-ms" => preset.settle_ms = n,
+        _ => return Err("known are blocks, rounds, window-ms, settle-ms, warm-up-slices".into()),
+    }
+    if preset.is_measurement() {
+        preset.name = "custom".to_owned();
+    }
+    Ok(())
 }
 
 /// A name that is free: two runs may begin in the same second.

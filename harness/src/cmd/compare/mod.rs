@@ -164,6 +164,7 @@ fn measure(
         specs: &cast.specs,
         pools: &pools,
         layout: &ask.layout,
+        throttle: ask.throttle,
         watch: &watch,
         harness: &machinery.harness,
         guard: &machinery.guard,
