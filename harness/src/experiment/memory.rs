@@ -1,5 +1,5 @@
-//! Memory of a fresh process, alone on the machine: idle, loaded, after. No sampler runs in
-//! between, and no latency is taken from here.
+//! Memory of a fresh process, alone on the machine: idle, loaded, after, and the peak of the
+//! load. No sampler runs in between, and no latency is taken from here.
 
 use super::{Bench, REQUEST_TIMEOUT, Stopped, event, timestamp};
 use crate::load::{Load, Tally, Target};
@@ -39,6 +39,7 @@ pub fn run(
     };
     bench.sleep(Duration::from_millis(preset.memory_idle_ms))?;
     let idle = tree::memory(service.group());
+    let peak = tree::Peak::start(service.group());
     let target = Target {
         address: service.address(),
         pool: Arc::clone(&pools[0]),
@@ -66,6 +67,8 @@ pub fn run(
         tally.merge(&connections.take_tally());
     }
     let loaded = tree::memory(service.group());
+    // The kernel's peak may lag some pages behind (proc_pid_status(5)), a reading does not.
+    let peak_bytes = peak.bytes().zip(loaded.rss_bytes).map(|(high, now)| high.max(now));
     drop(connections);
     bench.sleep(Duration::from_millis(preset.memory_after_ms))?;
     let after = tree::memory(service.group());
@@ -90,6 +93,7 @@ pub fn run(
         idle,
         loaded,
         after,
+        peak_bytes,
         counts,
     }))
 }

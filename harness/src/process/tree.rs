@@ -66,25 +66,72 @@ pub fn cpu_ns(process: Pid) -> Option<u64> {
 /// Memory of `group` as the kernel accounts for it right now.
 #[cfg(target_os = "linux")]
 pub fn memory(group: Pid) -> Memory {
-    let pids = processes(group);
-    let (mut pss, mut uss, mut rss) = (Some(0), Some(0), Some(0));
-    let add = |sum: &mut Option<u64>, kib: Option<u64>| {
-        *sum = sum.zip(kib).map(|(sum, more)| sum + more);
+    let figures: Vec<_> = processes(group).into_iter().map(rollup).collect();
+    let sum_of = |names: &[&str]| {
+        total(figures.iter().map(|figures| {
+            let figures = figures.as_ref()?;
+            names.iter().map(|name| figures.get(*name).copied()).sum()
+        }))
     };
-    for &pid in &pids {
-        let rollup = rollup(pid);
-        let field = |names: &[&str]| -> Option<u64> {
-            let rollup = rollup.as_ref()?;
-            names.iter().map(|n| rollup.get(*n).copied()).sum()
+    Memory {
+        pss_bytes: sum_of(&["Pss"]),
+        uss_bytes: sum_of(&["Private_Clean", "Private_Dirty"]),
+        rss_bytes: sum_of(&["Rss"]),
+        processes: figures.len(),
+    }
+}
+
+/// The sum over processes; `None` where one is unknown, or where there is no process.
+#[cfg(any(target_os = "linux", test))]
+fn total(figures: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    figures.reduce(|sum, figure| sum.zip(figure).map(|(sum, more)| sum + more)).flatten()
+}
+
+/// The peak of a process group from a moment on.
+///
+/// Linux keeps the highest RSS of each process (`VmHWM`), and what `/proc/PID/clear_refs`
+/// takes as 5 sets it to the RSS of that moment (proc_pid_clear_refs(5)): what a service
+/// needed to start is not charged to the load, nor what the process was before `exec`.
+#[derive(Debug)]
+pub struct Peak {
+    #[cfg(target_os = "linux")]
+    group: Pid,
+    /// The group at that moment; `None` when one of it could not be set back.
+    #[cfg(target_os = "linux")]
+    reset: Option<Vec<Pid>>,
+}
+
+#[cfg(target_os = "linux")]
+impl Peak {
+    /// Begins anew from what each process of `group` holds now.
+    pub fn start(group: Pid) -> Self {
+        use procfs::process::{ClearRefs, Process};
+        let set_back = |pid: Pid| {
+            Process::new(pid.as_raw()).and_then(|p| p.clear_refs(ClearRefs::PeakRSS)).ok()?;
+            Some(pid)
         };
-        add(&mut pss, field(&["Pss"]));
-        add(&mut uss, field(&["Private_Clean", "Private_Dirty"]));
-        add(&mut rss, field(&["Rss"]));
+        Self { group, reset: processes(group).into_iter().map(set_back).collect() }
     }
-    if pids.is_empty() {
-        return Memory { pss_bytes: None, uss_bytes: None, rss_bytes: None, processes: 0 };
+
+    /// The sum of the processes' peaks, bytes. They need not have come at the same time, and
+    /// shared pages count in full for each process, as in RSS.
+    ///
+    /// `None` when a process could not be set back or read, or has ended since: its peak went
+    /// with it. A process that was started since counts from its start.
+    pub fn bytes(&self) -> Option<u64> {
+        let now = processes(self.group);
+        if !self.reset.as_ref()?.iter().all(|pid| now.contains(pid)) {
+            return None;
+        }
+        total(now.into_iter().map(high_water_bytes))
     }
-    Memory { pss_bytes: pss, uss_bytes: uss, rss_bytes: rss, processes: pids.len() }
+}
+
+/// `VmHWM` of one process, bytes.
+#[cfg(target_os = "linux")]
+fn high_water_bytes(pid: Pid) -> Option<u64> {
+    let status = procfs::process::Process::new(pid.as_raw()).ok()?.status().ok()?;
+    status.vmhwm?.checked_mul(1024)
 }
 
 /// `smaps_rollup` of one process, bytes.
@@ -187,6 +234,19 @@ pub fn memory(group: Pid) -> Memory {
     Memory { pss_bytes: None, uss_bytes: None, rss_bytes: None, processes: processes(group).len() }
 }
 
+#[cfg(not(target_os = "linux"))]
+impl Peak {
+    /// Not read on this system.
+    pub fn start(_group: Pid) -> Self {
+        Self {}
+    }
+
+    /// Not read on this system.
+    pub fn bytes(&self) -> Option<u64> {
+        None
+    }
+}
+
 /// Not read on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn listener(_group: Pid, _address: SocketAddr) -> Listener {
@@ -197,4 +257,49 @@ pub fn listener(_group: Pid, _address: SocketAddr) -> Listener {
 #[cfg(not(target_os = "linux"))]
 pub fn listening_process(_address: SocketAddr) -> Option<Pid> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_total_is_never_partial() {
+        let table: [(&[Option<u64>], Option<u64>); 5] = [
+            (&[Some(3)], Some(3)),
+            (&[Some(3), Some(0), Some(4)], Some(7)),
+            (&[Some(3), None, Some(4)], None),
+            (&[None], None),
+            (&[], None),
+        ];
+        for (figures, sum) in table {
+            assert_eq!(total(figures.iter().copied()), sum, "{figures:?}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_peak_is_unknown_once_the_group_has_lost_a_process() {
+        use std::os::unix::process::CommandExt;
+        let sleeper = |group: i32| {
+            let mut command = std::process::Command::new("sleep");
+            command.arg("60").process_group(group).spawn().expect("sleep")
+        };
+        let mut first = sleeper(0);
+        let group = Pid::from_raw(first.id() as i32);
+        let mut second = sleeper(group.as_raw());
+        let peak = Peak::start(group);
+        let unset = Peak { group, reset: None };
+        let (whole, partly) = (peak.bytes(), unset.bytes());
+        second.kill().and_then(|()| second.wait()).expect("ends");
+        let (left, without_one) = (memory(group), peak.bytes());
+        first.kill().and_then(|()| first.wait()).expect("ends");
+        let nothing = Memory { pss_bytes: None, uss_bytes: None, rss_bytes: None, processes: 0 };
+
+        assert!(whole.is_some(), "both could be read");
+        assert_eq!((partly, without_one, left.processes), (None, None, 1));
+        assert!(left.rss_bytes.is_some(), "{left:?}");
+        assert_eq!(memory(group), nothing);
+        assert_eq!((rollup(group), high_water_bytes(group)), (None, None));
+    }
 }

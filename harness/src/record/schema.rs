@@ -293,6 +293,9 @@ pub struct MemoryRun {
     pub loaded: Memory,
     /// Some time after the connections were closed.
     pub after: Memory,
+    /// Highest RSS of each process from right after the idle reading to the loaded one, summed
+    /// over processes; null when it is unknown for one of them.
+    pub peak_bytes: Option<u64>,
     /// Outcomes of the requests.
     pub counts: Counts,
 }

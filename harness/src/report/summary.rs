@@ -136,7 +136,7 @@ fn memory_table(b: &Benchmark) -> Table {
         "PSS after",
         "RSS idle",
         "RSS loaded",
-        "RSS after",
+        "RSS peak",
         "processes",
         &format!("PSS loaded ÷ {}", b.members[0].name),
     ];
@@ -144,11 +144,10 @@ fn memory_table(b: &Benchmark) -> Table {
     for member in &b.members {
         let m = &member.name;
         let mut row = vec![m.clone()];
-        for kind in ["pss", "rss"] {
-            for moment in ["idle", "loaded", "after"] {
-                let metric = format!("memory-{kind}-{moment}");
-                row.push(show(level(b, &metric, MEMORY_CONDITION, m), number::mebibytes));
-            }
+        let figures = ["pss-idle", "pss-loaded", "pss-after", "rss-idle", "rss-loaded", "peak"];
+        for figure in figures {
+            let metric = format!("memory-{figure}");
+            row.push(show(level(b, &metric, MEMORY_CONDITION, m), number::mebibytes));
         }
         let processes =
             b.memory.iter().filter(|r| r.member == *m).map(|r| r.loaded.processes).max();

@@ -20,7 +20,7 @@ const WINDOW_ANSWERS: f64 = 2.0;
 type MemoryFigure = fn(&MemoryRun) -> Option<u64>;
 
 /// What can be read off a memory run.
-const MEMORY_METRICS: [(&str, MemoryFigure); 9] = [
+const MEMORY_METRICS: [(&str, MemoryFigure); 10] = [
     ("memory-pss-idle", |r| r.idle.pss_bytes),
     ("memory-pss-loaded", |r| r.loaded.pss_bytes),
     ("memory-pss-after", |r| r.after.pss_bytes),
@@ -30,6 +30,7 @@ const MEMORY_METRICS: [(&str, MemoryFigure); 9] = [
     ("memory-rss-idle", |r| r.idle.rss_bytes),
     ("memory-rss-loaded", |r| r.loaded.rss_bytes),
     ("memory-rss-after", |r| r.after.rss_bytes),
+    ("memory-peak", |r| r.peak_bytes),
 ];
 
 /// What one block says of one member under one condition.

@@ -2,6 +2,8 @@
 
 mod compare;
 mod implementations;
+#[cfg(target_os = "linux")]
+mod memory;
 mod simulate;
 mod support;
 mod verify;
