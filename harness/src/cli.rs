@@ -135,6 +135,10 @@ pub struct Compare {
     /// Without memory runs.
     #[arg(long)]
     pub no_memory: bool,
+    /// Measure although the machine is unfit or another harness is at work; the result is
+    /// stamped NOISY and claims nothing.
+    #[arg(long)]
+    pub force: bool,
     /// Every order and every request follows from it; random unless given.
     #[arg(long)]
     pub seed: Option<u64>,

@@ -85,8 +85,8 @@ impl Preset {
             design: Design::default(),
             blocks: 6,
             stops_when_narrow: false,
-            rounds: 50,
-            warm_up_slices: 6,
+            rounds: 60,
+            warm_up_slices: 5,
             warm_up_slice_ms: 100,
             settle_ms: 5,
             window_ms: 50,
@@ -345,16 +345,16 @@ mod tests {
             let c = Condition::closed("get", n, &Preset::quick());
             (c.rounds, c.settle_ms, c.window_ms)
         };
-        assert_eq!(of(1), (50, 5, 50));
-        assert_eq!(of(300), (50, 5, 50));
-        assert_eq!(of(1_200), (12, 20, 200));
+        assert_eq!(of(1), (60, 5, 50));
+        assert_eq!(of(300), (60, 5, 50));
+        assert_eq!(of(1_200), (15, 20, 200));
         assert_eq!(of(100_000), (5, 1_666, 16_666));
     }
 
     #[test]
     fn every_round_has_every_member_once() {
         for (_, rounds) in plan(3).block(0).conditions {
-            assert_eq!(rounds.len(), 50);
+            assert_eq!(rounds.len(), 60);
             for mut round in rounds {
                 round.sort_unstable();
                 assert_eq!(round, [0, 1, 2]);
@@ -370,15 +370,15 @@ mod tests {
                 rounds.iter().for_each(|r| first[r[0]] += 1);
             }
         }
-        // 2,000 draws of 1/3: five standard deviations are 105.
-        assert!(first.iter().all(|&n| (562..=772).contains(&n)), "{first:?}");
+        // 2,400 draws of 1/3: five standard deviations are 115.
+        assert!(first.iter().all(|&n| (685..=915).contains(&n)), "{first:?}");
     }
 
     #[test]
     fn controls_have_no_memory_runs_and_the_ceiling_few_slices() {
         let plan = Plan { subjects: 1, ceiling: Some(2), ..plan(5) };
         for (_, rounds) in plan.block(1).conditions {
-            assert_eq!(rounds.iter().filter(|r| r.contains(&2)).count(), 10);
+            assert_eq!(rounds.iter().filter(|r| r.contains(&2)).count(), 12);
             assert!(rounds.iter().all(|r| r.contains(&0) && r.contains(&1)));
         }
         assert!(plan.memory().iter().all(|run| run.member == 0));
@@ -388,7 +388,7 @@ mod tests {
     fn the_sequential_design_has_one_window_of_the_same_length() {
         let preset = Preset { design: Design::Sequential, ..Preset::quick() };
         let c = Condition::closed("get", 300, &preset);
-        assert_eq!((c.rounds, c.settle_ms, c.window_ms), (1, 5, 2_500));
+        assert_eq!((c.rounds, c.settle_ms, c.window_ms), (1, 5, 3_000));
     }
 
     #[test]

@@ -25,7 +25,7 @@ const ROOMS: [(&str, &[&str]); 19] = [
     ("results", &["host", "load", "plan", "record", "stats", "verdict"]),
     ("goose", &["load", "manifest", "process", "record"]),
     ("calibrate", &["goose", "host", "load", "manifest", "process", "scenario", "stats"]),
-    ("report", &["goose", "load", "plan", "record", "stats", "verdict"]),
+    ("report", &["goose", "host", "load", "plan", "record", "stats", "verdict"]),
 ];
 
 /// A source file: its room, its path, and its code without comments and unit tests.

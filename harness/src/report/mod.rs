@@ -4,6 +4,7 @@
 
 pub mod goose;
 pub mod load;
+mod notes;
 pub mod number;
 pub mod splice;
 pub mod summary;

@@ -1,9 +1,10 @@
 //! The tables that a run ends with.
 
-use super::number;
 use super::table::{Format, Table};
+use super::{notes, number, verdict};
 use crate::plan::{Condition, MEMORY_CONDITION};
-use crate::record::{Benchmark, Level};
+use crate::record::{Benchmark, Caution, CautionKind, Decision, Level};
+use crate::verdict::is_primary;
 
 /// Everything that a terminal shows of a run.
 pub fn summary(benchmark: &Benchmark, format: Format) -> String {
@@ -14,13 +15,22 @@ pub fn summary(benchmark: &Benchmark, format: Format) -> String {
             benchmark.run.preset.name
         ));
     }
+    let headlines = headlines(benchmark);
+    if !headlines.is_empty() {
+        parts.push(headlines.concat());
+    }
     for condition in &benchmark.conditions {
         parts.push(condition_table(benchmark, condition).print(format));
     }
     if !benchmark.memory.is_empty() {
         parts.push(memory_table(benchmark).print(format));
     }
-    let notes = notes(benchmark);
+    let sentences = verdict::sentences(benchmark);
+    if !sentences.is_empty() {
+        let lines: String = sentences.iter().map(|s| format!("- {s}\n")).collect();
+        parts.push(format!("Verdicts\n\n{lines}"));
+    }
+    let notes = notes::notes(benchmark);
     if !notes.is_empty() {
         let lines: String = notes.iter().map(|n| format!("- {n}\n")).collect();
         parts.push(lines);
@@ -52,12 +62,67 @@ fn ratio_to_first(b: &Benchmark, metric: &str, condition: &str, member: &str) ->
         .ratios
         .iter()
         .find(|r| r.metric == metric && r.condition == condition && r.a == member && r.b == *first)
-        .map_or_else(|| "–".to_owned(), |r| number::ratio(r.ratio, r.low, r.high))
+        .map_or_else(
+            || "–".to_owned(),
+            |r| {
+                let figures = number::ratio(r.ratio, r.low, r.high);
+                if r.low.is_none() {
+                    return figures; // a direction only
+                }
+                format!("{figures} {}", verdict::word(r.verdict))
+            },
+        )
+}
+
+/// What spoiled the run, before any figure.
+fn headlines(b: &Benchmark) -> Vec<String> {
+    let mut lines = Vec::new();
+    if b.run.preset.is_measurement() && b.members.iter().all(|m| m.control.is_none()) {
+        lines.push("NO CONTROLS: neither a twin nor the null server checks these figures\n".into());
+    }
+    let primary = |c: &&Caution| c.metric.as_deref().is_none_or(is_primary);
+    for c in b.results.cautions.iter().filter(primary) {
+        let word = match c.kind {
+            CautionKind::GeneratorLimited => "GENERATOR-LIMITED",
+            CautionKind::Disturbed => "DISTURBED",
+            CautionKind::Twin | CautionKind::Forced => "NOISY",
+            // The marks on the levels and their note say it.
+            CautionKind::DisturbedLevels => continue,
+        };
+        let metric = c.metric.as_deref();
+        let place: Vec<&str> =
+            [c.condition.as_deref(), c.member.as_deref(), metric].into_iter().flatten().collect();
+        let place = if place.is_empty() { "all".to_owned() } else { place.join(", ") };
+        lines.push(format!("{word} [{place}]: {}\n", c.reason));
+    }
+    lines
+}
+
+/// A level as it may be quoted: "at least" where the generator was the limit, with a star
+/// where the machine was disturbed.
+fn quoted(level: Option<&Level>, print: fn(f64) -> String) -> String {
+    let has = |kind: CautionKind| level.is_some_and(|l| l.marks.contains(&kind));
+    let disturbed = [CautionKind::Disturbed, CautionKind::DisturbedLevels, CautionKind::Forced];
+    let star = if disturbed.into_iter().any(has) { "*" } else { "" };
+    let at_least = level.is_some_and(|l| l.metric == "throughput" && l.value.is_some())
+        && has(CautionKind::GeneratorLimited);
+    format!("{}{}{star}", if at_least { "≥ " } else { "" }, show(level, print))
+}
+
+/// The longest, where it may be quoted.
+fn maximum(b: &Benchmark, condition: &str, member: &str) -> String {
+    let unquoted = |d: &&Decision| {
+        !d.quoted && d.condition == condition && d.member.as_deref() == Some(member)
+    };
+    if b.decisions.iter().any(|d| unquoted(&d)) {
+        return "see note".to_owned();
+    }
+    quoted(level(b, "max", condition, member), number::duration)
 }
 
 fn condition_table(b: &Benchmark, condition: &Condition) -> Table {
     let c = &condition.name;
-    let blocks = b.blocks.len();
+    let blocks = b.used_blocks().count();
     let title = format!(
         "{c}: {} connections, {blocks} block{} × {} slices of {} ms",
         condition.connections,
@@ -81,18 +146,17 @@ fn condition_table(b: &Benchmark, condition: &Condition) -> Table {
     for member in &b.members {
         let m = &member.name;
         let (failed, sent) = b
-            .blocks
-            .iter()
+            .used_blocks()
             .flat_map(|block| &block.cells)
             .filter(|cell| cell.condition == *c && cell.member == *m)
             .fold((0, 0), |(f, s), cell| (f + cell.counts.failures(), s + cell.counts.sent));
         table.row(vec![
             named(b, condition, m),
-            show(level(b, "throughput", c, m), number::three_digits),
-            show(level(b, "p50", c, m), number::duration),
-            at_least(b, condition, m).to_owned() + &show(level(b, "p99", c, m), number::duration),
-            show(level(b, "max", c, m), number::duration),
-            show(level(b, "cpu-per-request", c, m), number::duration),
+            quoted(level(b, "throughput", c, m), number::three_digits),
+            quoted(level(b, "p50", c, m), number::duration),
+            at_least(b, condition, m).to_owned() + &quoted(level(b, "p99", c, m), number::duration),
+            maximum(b, c, m),
+            quoted(level(b, "cpu-per-request", c, m), number::duration),
             format!("{} of {}", number::count(failed), number::count(sent)),
             ratio_to_first(b, "throughput", c, m),
             ratio_to_first(b, "cpu-per-request", c, m),
@@ -104,12 +168,12 @@ fn condition_table(b: &Benchmark, condition: &Condition) -> Table {
 /// The member, with its own number of blocks where that is not the table's.
 fn named(b: &Benchmark, condition: &Condition, member: &str) -> String {
     let n = level(b, "throughput", &condition.name, member).map_or(0, |l| l.n);
-    if n == b.blocks.len() { member.to_owned() } else { format!("{member} ({n} blocks)") }
+    if n == b.used_blocks().count() { member.to_owned() } else { format!("{member} ({n} blocks)") }
 }
 
 /// Requests that were never answered would lie above any percentile.
 fn at_least(b: &Benchmark, condition: &Condition, member: &str) -> &'static str {
-    let mut cells = b.blocks.iter().flat_map(|block| &block.cells);
+    let mut cells = b.used_blocks().flat_map(|block| &block.cells);
     let hung = cells.any(|c| {
         c.condition == condition.name
             && c.member == member
@@ -120,7 +184,8 @@ fn at_least(b: &Benchmark, condition: &Condition, member: &str) -> &'static str 
 
 fn memory_table(b: &Benchmark) -> Table {
     let load = &b.run.memory_load;
-    let repeats = b.memory.len().div_ceil(b.members.len().max(1));
+    let subjects = || b.members.iter().filter(|m| m.control.is_none());
+    let repeats = b.memory.len().div_ceil(subjects().count().max(1));
     let title = format!(
         "memory, MiB: median of {repeats} fresh process{}{}, loaded = right after {} requests ({}) on {} open connections",
         if repeats == 1 { "" } else { "es" },
@@ -141,7 +206,7 @@ fn memory_table(b: &Benchmark) -> Table {
         &format!("PSS loaded ÷ {}", b.members[0].name),
     ];
     let mut table = Table::new(title, &columns);
-    for member in &b.members {
+    for member in subjects() {
         let m = &member.name;
         let mut row = vec![m.clone()];
         let figures = ["pss-idle", "pss-loaded", "pss-after", "rss-idle", "rss-loaded", "peak"];
@@ -156,75 +221,4 @@ fn memory_table(b: &Benchmark) -> Table {
         table.row(row);
     }
     table
-}
-
-/// A level whose interval is wider than this says little by itself.
-const RESTLESS: f64 = 1.3;
-
-/// Levels that moved so much between blocks that they should not be quoted alone.
-fn restless(b: &Benchmark) -> Vec<String> {
-    let wide = |l: &&Level| {
-        l.metric == "throughput"
-            && l.low.zip(l.high).is_some_and(|(low, high)| high > RESTLESS * low)
-    };
-    b.results
-        .levels
-        .iter()
-        .filter(wide)
-        .map(|l| {
-            let show = |v: Option<f64>| v.map_or_else(String::new, number::three_digits);
-            format!(
-                "{} {}: {}–{} req/s over blocks: the machine was restless, quote the ratio",
-                l.condition,
-                l.member,
-                show(l.low),
-                show(l.high)
-            )
-        })
-        .collect()
-}
-
-/// What a reader must know before believing the tables, and everything that happened.
-fn notes(b: &Benchmark) -> Vec<String> {
-    let mut notes = Vec::new();
-    if b.run.stopped_by == "interrupt" {
-        notes.push(format!(
-            "interrupted: {} of {} blocks and {} memory runs were finished; the tables hold those",
-            b.blocks.len(),
-            b.run.preset.blocks,
-            b.memory.len()
-        ));
-    }
-    if b.run.preset.is_measurement() {
-        notes.push(if b.blocks.len() < 6 {
-            "fewer than 6 blocks: ratios are a direction only, without a 95 % interval".to_owned()
-        } else {
-            format!(
-                "ratios ÷ {0} are paired slice by slice, with their 95 % interval over blocks; they \
-                 are not quotients of the columns, which moved with the machine",
-                b.members[0].name
-            )
-        });
-    }
-    if b.run.layout.is_shared() {
-        notes.push("the generator and the subjects shared their CPUs".to_owned());
-    } else if !b.host.can_pin {
-        notes.push("this system cannot pin processes to CPUs; none were pinned".to_owned());
-    }
-    notes.extend(restless(b));
-    let events = b.events.iter().map(|e| (None, e));
-    let in_blocks =
-        b.blocks.iter().flat_map(|block| block.events.iter().map(move |e| (Some(block.number), e)));
-    for (block, event) in events.chain(in_blocks) {
-        let place: Vec<String> = [
-            block.map(|n| format!("block {}", n + 1)),
-            event.condition.clone(),
-            event.member.clone(),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        notes.push(format!("{} [{}]: {}", event.kind, place.join(", "), event.message));
-    }
-    notes
 }

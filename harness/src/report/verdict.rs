@@ -2,6 +2,7 @@
 
 use super::number::three_digits;
 use crate::plan::{Condition, MEMORY_CONDITION};
+use crate::record::Benchmark;
 use crate::verdict::{Verdict, Zone};
 
 /// What a sentence says of a comparison a / b.
@@ -45,6 +46,43 @@ pub fn setting(name: &str, conditions: &[Condition]) -> String {
     }
 }
 
+/// What a run says of every two subjects, in the metrics that claims are made about.
+pub fn sentences(b: &Benchmark) -> Vec<String> {
+    let is_subject = |name: &str| b.members.iter().any(|m| m.name == name && m.control.is_none());
+    b.results
+        .ratios
+        .iter()
+        .filter(|r| !r.exploratory && is_subject(&r.a) && is_subject(&r.b))
+        .map(|r| {
+            sentence(&Statement {
+                setting: &setting(&r.condition, &b.conditions),
+                metric: &r.metric,
+                a: &r.a,
+                b: &r.b,
+                ratio: r.ratio,
+                interval: r.low.zip(r.high),
+                blocks: r.blocks,
+                verdict: r.verdict,
+                reason: &r.reason,
+                exploratory: r.exploratory,
+            })
+        })
+        .collect()
+}
+
+/// The word for a table's cell.
+pub fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Tie => "tie",
+        Verdict::Higher => "higher",
+        Verdict::Lower => "lower",
+        Verdict::Small => "small",
+        Verdict::Inconclusive => "inconclusive",
+        Verdict::GeneratorLimited => "generator-limited",
+        Verdict::Noisy => "noisy",
+    }
+}
+
 /// The sentence, without a full stop.
 pub fn sentence(s: &Statement) -> String {
     let (a, b, metric, figures) = (s.a, s.b, metric_words(s.metric), figures(s));
@@ -53,7 +91,10 @@ pub fn sentence(s: &Statement) -> String {
         Verdict::Higher => format!("{a} has a higher {metric} than {b} ({figures})"),
         Verdict::Lower => format!("{a} has a lower {metric} than {b} ({figures})"),
         Verdict::Small => {
-            format!("{a} and {b} show a small difference in {metric}, size uncertain ({figures})")
+            let direction = if s.ratio > 1.0 { "higher" } else { "lower" };
+            format!(
+                "{a} has a {direction} {metric} than {b} by a small amount, size uncertain ({figures})"
+            )
         }
         Verdict::Inconclusive => {
             format!("it cannot be told whether {a} and {b} differ in {metric} ({figures})")

@@ -37,9 +37,11 @@ const MEMORY_METRICS: [(&str, MemoryFigure); 10] = [
 struct Observed {
     /// Answers a second, by round; withheld where a slice is too short for the latency.
     throughput: Option<Vec<f64>>,
-    /// Nanoseconds a right answer, over the whole block: what falls into few slices (a
-    /// collection, say) must not fall out of a median.
-    cpu: Option<f64>,
+    /// Nanoseconds a right answer, spill included, by round.
+    cpu: Option<Vec<f64>>,
+    /// The same over the whole block: what falls into few rounds (a long collection, say) is
+    /// in it, and whatever slowed the machine down meanwhile.
+    cpu_total: Option<f64>,
     histogram: Histogram<u64>,
     max_ns: Option<u64>,
 }
@@ -216,10 +218,12 @@ fn observe(block: &Block, cell: &Cell) -> Result<Option<Observed>, String> {
     let throughput =
         (!edges).then(|| cell.slices.in_window.iter().map(|&n| n as f64 / seconds).collect());
     let s = &cell.slices;
-    let spent: Option<u64> = s.cpu_ns.iter().chain(&s.spill_ns).copied().sum();
-    let ok: u64 = s.ok.iter().sum();
-    let cpu = spent.filter(|_| ok > 0).map(|spent| spent as f64 / ok as f64);
-    Ok(Some(Observed { throughput, cpu, histogram, max_ns: cell.latency.max_ns }))
+    let spent: Option<Vec<u64>> =
+        s.cpu_ns.iter().zip(&s.spill_ns).map(|(own, spill)| Some((*own)? + (*spill)?)).collect();
+    let each = |spent: &u64, ok: &u64| *spent as f64 / *ok as f64;
+    let cpu = spent.as_ref().map(|all| all.iter().zip(&s.ok).map(|(n, ok)| each(n, ok)).collect());
+    let cpu_total = spent.map(|all| each(&all.iter().sum(), &s.ok.iter().sum()));
+    Ok(Some(Observed { throughput, cpu, cpu_total, histogram, max_ns: cell.latency.max_ns }))
 }
 
 impl Observed {
@@ -227,6 +231,15 @@ impl Observed {
         let beyond = self.histogram.len() as f64 * (1.0 - q);
         (beyond >= quantile::SAMPLES_BEYOND).then(|| self.histogram.value_at_quantile(q) as f64)
     }
+}
+
+/// Median over rounds of ln(a / b). A round in which one side answered nothing is infinitely
+/// far to that side, and the median knows how to take that; one in which both did says
+/// nothing.
+fn median_ratio(a: &[f64], b: &[f64]) -> Option<f64> {
+    let logs: Vec<f64> =
+        a.iter().zip(b).map(|(x, y)| (x / y).ln()).filter(|d| !d.is_nan()).collect();
+    quantile::median(&logs)
 }
 
 /// What is being computed of one condition.
@@ -263,26 +276,24 @@ impl Part<'_, '_> {
                 );
             }
             self.max(member, blocks);
-            self.level(
-                member,
-                "cpu-per-request",
-                "ns",
-                &values(&|o| o.cpu),
-                "no right answer, or CPU time is unknown",
-            );
+            let absent = "no right answer, or CPU time is unknown";
+            let typical = values(&|o| quantile::median(o.cpu.as_deref()?));
+            self.level(member, "cpu-per-request", "ns", &typical, absent);
+            let total = values(&|o| o.cpu_total);
+            self.level(member, "cpu-per-request-total", "ns", &total, absent);
         }
         self.ratios(observed, "throughput", &|a, b| {
-            let pairs = a.throughput.as_ref()?.iter().zip(b.throughput.as_ref()?);
-            let logs = pairs.map(|(x, y)| (x / y).ln());
-            // A round in which one side answered nothing is infinitely far to that side, and
-            // the median knows how to take that; one in which both did says nothing.
-            let logs: Vec<f64> = logs.filter(|d| !d.is_nan()).collect();
-            quantile::median(&logs)
+            median_ratio(a.throughput.as_deref()?, b.throughput.as_deref()?)
         });
         for (metric, q) in QUANTILES {
             self.ratios(observed, metric, &|a, b| Some((a.percentile(q)? / b.percentile(q)?).ln()));
         }
-        self.ratios(observed, "cpu-per-request", &|a, b| Some((a.cpu? / b.cpu?).ln()));
+        self.ratios(observed, "cpu-per-request", &|a, b| {
+            median_ratio(a.cpu.as_deref()?, b.cpu.as_deref()?)
+        });
+        self.ratios(observed, "cpu-per-request-total", &|a, b| {
+            Some((a.cpu_total? / b.cpu_total?).ln())
+        });
     }
 
     fn level(&mut self, member: &str, metric: &str, unit: &str, values: &[f64], absent: &str) {

@@ -195,13 +195,15 @@ pub fn twin_objects(metric: &str, log_ratios: &[f64]) -> Option<Spoiled> {
 
 impl Spoiled {
     /// Whether it spoils `metric` too. CPU time is counted, not timed: a foreign process makes
-    /// a service wait but not work, and a generator at its limit asks less of it. Memory is
-    /// read with nothing else under way. The twin objects to its own metric only, and it is
-    /// the caller who says to which.
+    /// a service wait but not work. A generator at its limit asks less of the service, which
+    /// then does less at a time: that changes what a request costs. Memory is read with
+    /// nothing else under way. The twin objects to its own metric only, and it is the caller
+    /// who says to which.
     fn reaches(&self, metric: &str) -> bool {
-        let timed = metric != "cpu-per-request" && !metric.starts_with("memory-");
+        let memory = metric.starts_with("memory-");
         match self {
-            Spoiled::GeneratorLimited(_) | Spoiled::Disturbed(_) => timed,
+            Spoiled::GeneratorLimited(_) => !memory,
+            Spoiled::Disturbed(_) => !memory && !metric.starts_with("cpu-per-request"),
             Spoiled::Twin { .. } | Spoiled::Forced => true,
         }
     }

@@ -92,7 +92,9 @@ fn what_is_spoiled_is_not_claimed() {
         ("throughput", vec![disturbed()], Verdict::Noisy),
         ("throughput", vec![twin()], Verdict::Noisy),
         // CPU time is counted: a neighbour makes a service wait, not work.
-        ("cpu-per-request", vec![limited(), disturbed()], Verdict::Higher),
+        ("cpu-per-request", vec![disturbed()], Verdict::Higher),
+        ("cpu-per-request", vec![limited()], Verdict::GeneratorLimited),
+        ("memory-pss-loaded", vec![limited()], Verdict::Higher),
         ("memory-pss-loaded", vec![disturbed()], Verdict::Higher),
         ("cpu-per-request", vec![twin()], Verdict::Noisy),
         ("memory-pss-loaded", vec![Forced], Verdict::Noisy),

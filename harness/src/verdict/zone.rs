@@ -33,7 +33,7 @@ impl Zone {
     /// memory and all else.
     pub fn of(metric: &str) -> Self {
         match metric {
-            "throughput" | "p50" | "cpu-per-request" => NARROW,
+            "throughput" | "p50" | "cpu-per-request" | "cpu-per-request-total" => NARROW,
             _ => WIDE,
         }
     }

@@ -27,6 +27,7 @@ pub struct Ask {
     pub users_sha256: String,
     pub out: PathBuf,
     pub controls: bool,
+    pub force: bool,
     pub throttle: Option<Duration>,
 }
 
@@ -91,6 +92,7 @@ impl Ask {
             users_sha256: sha256(&project.users_file())?,
             out,
             controls: !args.no_controls,
+            force: args.force,
             throttle: args.throttle_generator.map(Duration::from_micros),
         })
     }

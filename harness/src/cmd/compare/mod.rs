@@ -1,6 +1,7 @@
 //! `harness compare`: the main job, from manifests to a table.
 
 mod ask;
+mod fitness;
 mod record;
 mod session;
 
@@ -29,19 +30,23 @@ use std::time::Duration;
 
 pub fn run(project: &Project, args: &Compare) -> anyhow::Result<()> {
     let ask = Ask::parse(project, args)?;
+    let alone = fitness::alone(&ask)?;
     let machinery = Machinery::start()?;
     // Before the run folder is made: it may lie in the repository.
     let repository = repository(&project.root, &machinery);
     let folder = RunFolder::create(&ask.out).map_err(|e| Usage(format!("{e:#}")))?;
-    let prepared = match prepare(project, &ask, &machinery) {
-        Ok(prepared) => prepared,
+    let watch = Watch::open();
+    let fit = |prepared| Ok((prepared, fitness::forced(&ask, &alone, &watch, &machinery)?));
+    let (prepared, forced) = match prepare(project, &ask, &machinery).and_then(fit) {
+        Ok(ready) => ready,
         Err(error) => {
             folder.discard();
             return Err(error);
         }
     };
     let failed = prepared.has_failures();
-    let (benchmark, failure) = measure(project, &ask, prepared, &machinery, folder, repository)?;
+    let start = Start { repository, forced, watch };
+    let (benchmark, failure) = measure(project, &ask, prepared, &machinery, folder, start)?;
     match args.output.format {
         Format::Json => print_json(&benchmark.results)?,
         format => print(&summary(&benchmark, format))?,
@@ -58,6 +63,15 @@ pub fn run(project: &Project, args: &Compare) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// What is known when measuring begins.
+struct Start {
+    /// From which the services were built.
+    repository: Revision,
+    /// The machine is unfit, and the run is wanted all the same.
+    forced: bool,
+    watch: Watch,
 }
 
 /// Who takes part: the subjects, then the controls.
@@ -134,7 +148,7 @@ fn measure(
     prepared: Prepared,
     machinery: &Machinery,
     folder: RunFolder,
-    repository: Revision,
+    start: Start,
 ) -> anyhow::Result<(Benchmark, Option<anyhow::Error>)> {
     let cast = Cast::new(project, ask, &prepared, machinery);
     let plan = Plan {
@@ -158,20 +172,19 @@ fn measure(
         .collect();
     let memory_pools: Vec<Arc<[Request]>> =
         ask.scenarios.iter().map(|s| pool(&s.name, plan.request_seed(0))).collect();
-    let watch = Watch::open();
     let bench = Bench {
         plan: &plan,
         specs: &cast.specs,
         pools: &pools,
         layout: &ask.layout,
         throttle: ask.throttle,
-        watch: &watch,
+        watch: &start.watch,
         harness: &machinery.harness,
         guard: &machinery.guard,
         interrupt: &machinery.interrupt,
     };
     let mut session = Session {
-        benchmark: record::blank(ask, cast.members, &prepared.missing, repository),
+        benchmark: record::blank(ask, cast.members, &prepared.missing, &start),
         folder,
         progress: Progress::new(
             plan.block_duration() * u32::try_from(plan.preset.blocks)?

@@ -1,5 +1,6 @@
 //! What is known of a run before anything is measured.
 
+use super::Start;
 use super::ask::Ask;
 use crate::cmd::Usage;
 use crate::cmd::prepare::Built;
@@ -16,12 +17,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The record before anything was measured.
-pub fn blank(
-    ask: &Ask,
-    members: Vec<Member>,
-    missing: &[Event],
-    repository: Revision,
-) -> Benchmark {
+pub fn blank(ask: &Ask, members: Vec<Member>, missing: &[Event], start: &Start) -> Benchmark {
     let id = ask.out.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let most = ask.conditions.iter().map(|c| c.connections).max().unwrap_or(1);
     Benchmark {
@@ -39,11 +35,11 @@ pub fn blank(
                 scenarios: ask.scenarios.iter().map(|s| s.name.clone()).collect(),
                 requests: ask.preset.memory_requests,
             },
-            forced: false,
+            forced: start.forced,
             stopped_by: String::new(),
         },
         harness: harness(),
-        repository,
+        repository: start.repository.clone(),
         host: facts::read(),
         members,
         conditions: ask.conditions.clone(),
