@@ -77,7 +77,7 @@ fn ratio_to_first(b: &Benchmark, metric: &str, condition: &str, member: &str) ->
 /// What spoiled the run, before any figure.
 fn headlines(b: &Benchmark) -> Vec<String> {
     let mut lines = Vec::new();
-    if b.run.preset.is_measurement() && b.members.iter().all(|m| m.control.is_none()) {
+    if b.members.iter().all(|m| m.control.is_none()) {
         lines.push("NO CONTROLS: neither a twin nor the null server checks these figures\n".into());
     }
     let primary = |c: &&Caution| c.metric.as_deref().is_none_or(is_primary);

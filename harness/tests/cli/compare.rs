@@ -1,7 +1,7 @@
 //! `harness compare` as a user types it, over fixture services: what it writes, what it
 //! refuses, and what it keeps when it is interrupted or killed.
 use crate::support::{Implementations, fixture_manifest, harness, processes_with, root, text};
-use harness::record::Benchmark;
+use harness::record::{Benchmark, CautionKind};
 use harness::verdict::Verdict;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -140,6 +140,51 @@ fn what_cannot_be_measured_is_left_out_and_named() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("skipped [absent]: `no-such-tool` was not found"));
     assert_eq!(read(&out).members.len(), 3);
+}
+
+#[test]
+fn a_slow_generator_is_noticed_and_nothing_is_claimed() {
+    let setup = Implementations::new().fixture("one", None).fixture("two", None);
+    let run = setup.path("run");
+    let output = harness()
+        .args(["compare", "--concurrency", "4", "--scenario", "get", "--preset", "smoke"])
+        // Ten times what an answer takes.
+        .args(["--only", "one,two", "--throttle-generator", "3000", "--out"])
+        .arg(&run)
+        .args(setup.args())
+        .output()
+        .expect("runs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let results = read(&run).results;
+    for member in ["one", "two"] {
+        let limited = results.cautions.iter().any(|c| {
+            c.kind == CautionKind::GeneratorLimited && c.member.as_deref() == Some(member)
+        });
+        assert!(limited, "{member}: {:?}", results.cautions);
+    }
+    for ratio in results.ratios.iter().filter(|r| r.condition == "get@4") {
+        assert_eq!(ratio.verdict, Verdict::GeneratorLimited, "{ratio:?}");
+    }
+    let table = text(&output.stdout);
+    assert!(table.contains("GENERATOR-LIMITED [get@4, one]"), "{table}");
+    assert!(table.contains("≥ "), "{table}");
+}
+
+#[test]
+fn without_controls_the_result_says_so() {
+    let setup = Implementations::new().fixture("one", None);
+    let run = setup.path("run");
+    let output = harness()
+        .args(["compare", "--concurrency", "2", "--scenario", "get", "--preset", "smoke"])
+        .args(["--only", "one", "--no-controls", "--no-memory", "--out"])
+        .arg(&run)
+        .args(setup.args())
+        .output()
+        .expect("runs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let benchmark = read(&run);
+    assert_eq!((benchmark.members.len(), benchmark.memory.len()), (1, 0));
+    assert!(text(&output.stdout).contains("NO CONTROLS"), "{}", text(&output.stdout));
 }
 
 #[test]
