@@ -112,7 +112,7 @@ pub enum DesignName {
 #[derive(Debug, Args)]
 pub struct Compare {
     /// Connections; a list gives a condition each (50,300).
-    #[arg(long, value_delimiter = ',', required = true, value_name = "N")]
+    #[arg(long, value_delimiter = ',', required_unless_present = "resume", value_name = "N")]
     pub concurrency: Vec<usize>,
     /// Scenarios; a list gives a condition each.
     #[arg(long, value_delimiter = ',', default_value = "get,post", value_name = "NAME")]
@@ -155,6 +155,13 @@ pub struct Compare {
     /// Run folder, new or empty; by default a new one under data/runs/.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Go on with a run that was interrupted, failed or killed: the run folder. What is
+    /// measured stands in its plan.
+    #[arg(long, value_name = "DIR", conflicts_with_all = [
+        "concurrency", "scenario", "only", "skip", "preset", "design", "set", "no_controls",
+        "no_memory", "seed", "cpus", "out", "throttle_generator",
+    ])]
+    pub resume: Option<PathBuf>,
     #[command(flatten)]
     #[expect(missing_docs, reason = "the type says it")]
     pub output: Output,

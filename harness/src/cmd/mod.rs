@@ -18,6 +18,7 @@ mod verify;
 
 use crate::cli::{Cli, Command};
 use crate::process::{guard, launch};
+use crate::record::RunFileError;
 use crate::report::splice::splice;
 use crate::toml_file::FileError;
 use project::Project;
@@ -56,7 +57,7 @@ pub fn run(cli: Cli) -> ExitCode {
 }
 
 fn exit_code(error: &anyhow::Error) -> u8 {
-    if error.is::<Usage>() || error.is::<FileError>() {
+    if error.is::<Usage>() || error.is::<FileError>() || error.is::<RunFileError>() {
         2
     } else if error.is::<Unsuccessful>() {
         3

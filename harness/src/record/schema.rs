@@ -18,6 +18,14 @@ use std::collections::BTreeMap;
 /// Version of the schema that this harness writes.
 pub const SCHEMA: u32 = 1;
 
+/// The condition under which `time-to-ready` appears among the results.
+pub const START_CONDITION: &str = "start";
+
+/// Kind of the event that a memory run without a record leaves.
+pub const MEMORY_FAILED: &str = "memory-failed";
+/// Kinds of events after which something is missing that could have been measured.
+const LEFT_OUT: [&str; 3] = ["build-failed", "unverified", MEMORY_FAILED];
+
 /// More failures than this, and a cell is no measurement of the service doing its work.
 pub const FAILED_SHARE: f64 = 0.01;
 
@@ -76,7 +84,8 @@ pub struct Run {
     pub memory_load: MemoryLoad,
     /// The machine was found unfit, and the run was wanted all the same.
     pub forced: bool,
-    /// Why it ended: `plan`, `interrupt` or `failure`.
+    /// Why it ended: `plan`, `width` (narrow enough), `cap` (as many blocks as it may have),
+    /// `interrupt` or `failure`; empty while it runs.
     pub stopped_by: String,
 }
 
@@ -330,12 +339,22 @@ impl Benchmark {
         self.blocks.iter().filter(last)
     }
 
-    /// Whether something that the finished part of the plan has was not measured: a cell or a
-    /// memory run is missing, or requests failed.
+    /// Memory runs that ended in an event instead of a record.
+    pub fn failed_memory_runs(&self) -> usize {
+        self.events.iter().filter(|e| e.kind == MEMORY_FAILED).count()
+    }
+
+    /// Whether all that was planned was done.
+    pub fn is_finished(&self) -> bool {
+        ["plan", "width", "cap"].contains(&self.run.stopped_by.as_str())
+    }
+
+    /// Whether something that the finished part of the plan has was not measured: a subject,
+    /// a cell or a memory run is missing, or requests failed.
     pub fn has_holes(&self) -> bool {
         let expected = self.members.len() * self.conditions.len();
         let whole = |c: &&Cell| c.complete && c.counts.ok > 0 && c.counts.failures() == 0;
         self.blocks.iter().any(|b| b.cells.iter().filter(whole).count() < expected)
-            || self.events.iter().any(|e| e.kind == "memory-failed")
+            || self.events.iter().any(|e| LEFT_OUT.contains(&e.kind.as_str()))
     }
 }

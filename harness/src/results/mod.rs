@@ -4,15 +4,15 @@ pub mod maximum;
 mod spoiled;
 
 use crate::plan::MEMORY_CONDITION;
-use crate::record::{Benchmark, Block, Cell, Control, Level, MemoryRun, Ratio, Results};
+use crate::record::{
+    Benchmark, Block, Cell, Control, Level, MemoryRun, Ratio, Results, START_CONDITION,
+};
 use crate::stats::quantile;
 use crate::verdict::{self, Comparison, Spoiled, Zone};
 use hdrhistogram::Histogram;
 use spoiled::Found;
 use std::collections::HashMap;
 
-/// The condition under which `time-to-ready` appears.
-pub const START_CONDITION: &str = "start";
 /// A connection must be answered so often within a window for its throughput to count.
 const WINDOW_ANSWERS: f64 = 2.0;
 

@@ -1,14 +1,14 @@
 //! `harness compare` as a user types it, over fixture services: what it writes, what it
 //! refuses, and what it keeps when it is interrupted or killed.
-use crate::support::{Implementations, fixture_manifest, harness, processes_with, root, text};
+use crate::support::{
+    Implementations, fixture_manifest, harness, processes_with, root, started, text,
+};
 use harness::record::{Benchmark, CautionKind};
 use harness::verdict::Verdict;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn read(run: &Path) -> Benchmark {
@@ -90,7 +90,11 @@ fn a_run_writes_everything_and_every_request_is_accounted_for() {
     let again = harness::results::compute(&benchmark).expect("computes");
     assert!(again == benchmark.results, "results differ when computed again");
     let journal = fs::read_to_string(run.join("journal.jsonl")).expect("journal");
-    assert_eq!(journal.lines().count(), 4, "beginning, block, two memory runs");
+    assert_eq!(
+        journal.lines().count(),
+        5,
+        "beginning, what the services said, block, two memory runs"
+    );
     assert!(run.join("plan.json").is_file());
 }
 
@@ -283,26 +287,6 @@ fn a_failed_build_shows_its_last_lines() {
     assert!(message.contains("exit status: 4") && message.contains("| syntax error"), "{message}");
 }
 
-/// A comparison under way, past the beginning of its measurement.
-fn started(setup: &Implementations, name: &str, run: &Path, until: &str) -> Child {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_harness"))
-        .current_dir(root())
-        .args(["compare", "--concurrency", "4", "--scenario", "get", "--preset", "smoke"])
-        .args(["--only", name, "--out"])
-        .arg(run)
-        .args(setup.args())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("starts");
-    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-    let line = lines.find(|l| l.as_ref().is_ok_and(|l| l.starts_with(until)));
-    assert!(line.is_some(), "{until} never came");
-    // The rest must be read, or the harness would wait for somebody to read it.
-    std::thread::spawn(move || lines.count());
-    child
-}
-
 fn assert_gone(needle: &str) {
     let until = Instant::now() + Duration::from_secs(5);
     while !processes_with(needle).is_empty() {
@@ -318,7 +302,7 @@ fn nothing_is_left_behind_when_the_harness_is_killed() {
     let is_running = |needle: &str| !processes_with(needle).is_empty();
     for i in 0..8 {
         let run = setup.path(&format!("run{i}"));
-        let mut child = started(&setup, "family", &run, "measuring");
+        let mut child = started(&setup, "family", &run, &[], "measuring");
         let until = Instant::now() + Duration::from_secs(10);
         while !(is_running("spawn-child") && is_running("--break sleep")) {
             assert!(Instant::now() < until, "the service was never seen");
@@ -336,7 +320,7 @@ fn nothing_is_left_behind_when_the_harness_is_killed() {
 fn an_interrupted_run_keeps_and_prints_what_it_has() {
     let setup = Implementations::new().fixture("patient", None);
     let run = setup.path("run");
-    let child = started(&setup, "patient", &run, "block 1 of 1");
+    let child = started(&setup, "patient", &run, &[], "block 1 of 1");
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("SIGINT");
     let output = child.wait_with_output().expect("ends");
     let table = text(&output.stdout);

@@ -4,6 +4,7 @@ mod compare;
 mod implementations;
 #[cfg(target_os = "linux")]
 mod memory;
+mod resume;
 mod simulate;
 mod support;
 mod verify;

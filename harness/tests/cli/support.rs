@@ -3,7 +3,9 @@
 
 use assert_cmd::Command;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use tempfile::TempDir;
 
 /// The repository.
@@ -101,4 +103,32 @@ pub fn processes_with(needle: &str) -> Vec<String> {
 /// Standard output or error as text.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A comparison of `name` under way, of preset smoke and with `extra` arguments, up to the line
+/// that begins with `until`.
+pub fn started(
+    setup: &Implementations,
+    name: &str,
+    run: &Path,
+    extra: &[&str],
+    until: &str,
+) -> Child {
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_harness"))
+        .current_dir(root())
+        .args(["compare", "--concurrency", "4", "--scenario", "get", "--preset", "smoke"])
+        .args(["--only", name, "--out"])
+        .arg(run)
+        .args(setup.args())
+        .args(extra)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let line = lines.find(|l| l.as_ref().is_ok_and(|l| l.starts_with(until)));
+    assert!(line.is_some(), "{until} never came");
+    // The rest must be read, or the harness would wait for somebody to read it.
+    std::thread::spawn(move || lines.count());
+    child
 }

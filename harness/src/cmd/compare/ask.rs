@@ -68,11 +68,8 @@ impl Ask {
         }
         let scenarios = scenarios(project, &args.scenario)?;
         let conditions = conditions(&scenarios, &args.concurrency, &preset)?;
-        let most = args.concurrency.iter().max().copied().unwrap_or_default();
         let members = chosen.len() + if args.no_controls { 0 } else { 2 };
-        // All members of a block hold their connections at the same time.
-        limits::ensure_descriptors(most.saturating_mul(members) as u64)
-            .map_err(|e| Usage(format!("--concurrency {most} × {members} members: {e}")))?;
+        ensure_descriptors(&conditions, members)?;
         let allowed = affinity::allowed();
         let layout = match &args.cpus {
             Some(text) => {
@@ -127,7 +124,14 @@ fn new_folder(runs: &Path) -> PathBuf {
     (1..).map(named).find(|path| !path.exists()).unwrap_or_else(|| runs.join(&stamp))
 }
 
-fn scenarios(project: &Project, names: &[String]) -> anyhow::Result<Vec<Scenario>> {
+/// All members of a block hold their connections at the same time.
+pub fn ensure_descriptors(conditions: &[Condition], members: usize) -> anyhow::Result<()> {
+    let most = conditions.iter().map(|c| c.connections).max().unwrap_or_default();
+    limits::ensure_descriptors(most.saturating_mul(members) as u64)
+        .map_err(|e| Usage(format!("--concurrency {most} × {members} members: {e}")).into())
+}
+
+pub fn scenarios(project: &Project, names: &[String]) -> anyhow::Result<Vec<Scenario>> {
     let known = project.scenarios()?;
     let mut chosen: Vec<Scenario> = Vec::new();
     for name in names {

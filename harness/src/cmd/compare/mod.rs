@@ -3,6 +3,7 @@
 mod ask;
 mod fitness;
 mod record;
+mod resume;
 mod session;
 
 use super::prepare::{self, Built, Prepared};
@@ -23,55 +24,122 @@ use crate::report::summary::summary;
 use crate::report::table::Format;
 use crate::scenario::Request;
 use ask::Ask;
+use resume::Past;
 use session::Session;
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub fn run(project: &Project, args: &Compare) -> anyhow::Result<()> {
-    let ask = Ask::parse(project, args)?;
+    let past = args.resume.as_deref().map(Past::read).transpose()?;
+    if let Some(finished) = past.as_ref().and_then(Past::finished) {
+        show(&finished, args.output.format)?;
+        return whole(&finished);
+    }
+    let ask = match &past {
+        Some(past) => past.ask(project, args.force)?,
+        None => Ask::parse(project, args)?,
+    };
     let alone = fitness::alone(&ask)?;
     let machinery = Machinery::start()?;
-    // Before the run folder is made: it may lie in the repository.
-    let repository = repository(&project.root, &machinery);
-    let folder = RunFolder::create(&ask.out).map_err(|e| Usage(format!("{e:#}")))?;
+    let repository = repository(&project.root, &ask.out, &machinery);
+    let start = match past {
+        Some(past) => Start::Resumed(past.unchanged(&ask, repository)?.into()),
+        None => {
+            let folder = RunFolder::create(&ask.out).map_err(|e| Usage(format!("{e:#}")))?;
+            Start::New(folder, repository)
+        }
+    };
     let watch = Watch::open();
     let fit = |prepared| Ok((prepared, fitness::forced(&ask, &alone, &watch, &machinery)?));
     let (prepared, forced) = match prepare(project, &ask, &machinery).and_then(fit) {
         Ok(ready) => ready,
         Err(error) => {
-            folder.discard();
+            start.discard();
             return Err(error);
         }
     };
-    let failed = prepared.has_failures();
-    let start = Start { repository, forced, watch };
-    let (benchmark, failure) = measure(project, &ask, prepared, &machinery, folder, start)?;
-    match args.output.format {
-        Format::Json => print_json(&benchmark.results)?,
-        format => print(&summary(&benchmark, format))?,
-    }
+    let machine = Machine { watch, forced };
+    let (benchmark, failure) = measure(project, &ask, prepared, &machinery, &machine, start)?;
+    show(&benchmark, args.output.format)?;
     if let Some(failure) = failure {
         return Err(failure);
     }
     if machinery.interrupt.is_set() {
         return Err(Interrupted.into());
     }
-    if failed || benchmark.has_holes() {
-        return Err(
-            Unsuccessful("not everything could be measured; see the notes".to_owned()).into()
-        );
+    whole(&benchmark)
+}
+
+fn show(benchmark: &Benchmark, format: Format) -> anyhow::Result<()> {
+    match format {
+        Format::Json => print_json(&benchmark.results),
+        format => print(&summary(benchmark, format)),
+    }
+}
+
+/// Exit code 3 when something is missing.
+fn whole(benchmark: &Benchmark) -> anyhow::Result<()> {
+    if benchmark.has_holes() {
+        let message = "not everything could be measured; see the notes".to_owned();
+        return Err(Unsuccessful(message).into());
     }
     Ok(())
 }
 
-/// What is known when measuring begins.
-struct Start {
-    /// From which the services were built.
-    repository: Revision,
-    /// The machine is unfit, and the run is wanted all the same.
-    forced: bool,
+/// The machine, looked at.
+struct Machine {
     watch: Watch,
+    /// It is unfit, and the run is wanted all the same.
+    forced: bool,
+}
+
+/// Where a run comes from.
+enum Start {
+    /// A new folder, and the state of the repository before it was made.
+    New(RunFolder, Revision),
+    /// The journal of a run that had not ended.
+    Resumed(Box<Past>),
+}
+
+impl Start {
+    fn discard(self) {
+        if let Start::New(folder, _) = self {
+            folder.discard();
+        }
+    }
+
+    /// The folder to write to, and the record to go on with.
+    fn open(
+        self,
+        ask: &Ask,
+        plan: &Plan,
+        cast: &Cast,
+        missing: &[Event],
+        forced: bool,
+    ) -> anyhow::Result<(RunFolder, Benchmark)> {
+        let (mut folder, repository) = match self {
+            Start::New(folder, repository) => (folder, repository),
+            Start::Resumed(past) => {
+                let (folder, mut benchmark) = past.open(plan, &cast.members, missing)?;
+                benchmark.run.forced |= forced;
+                return Ok((folder, benchmark));
+            }
+        };
+        let mut benchmark = record::blank(ask, cast.members.clone(), missing, repository);
+        benchmark.run.forced = forced;
+        let begun = folder
+            .write_plan(plan)
+            .and_then(|()| folder.append(&Entry::Begin(Cow::Borrowed(&benchmark))));
+        match begun {
+            Ok(()) => Ok((folder, benchmark)),
+            Err(error) => {
+                folder.discard();
+                Err(error)
+            }
+        }
+    }
 }
 
 /// Who takes part: the subjects, then the controls.
@@ -147,7 +215,7 @@ fn measure(
     ask: &Ask,
     prepared: Prepared,
     machinery: &Machinery,
-    folder: RunFolder,
+    machine: &Machine,
     start: Start,
 ) -> anyhow::Result<(Benchmark, Option<anyhow::Error>)> {
     let cast = Cast::new(project, ask, &prepared, machinery);
@@ -159,7 +227,6 @@ fn measure(
         ceiling: cast.members.iter().position(|m| m.control == Some(Control::Ceiling)),
         conditions: ask.conditions.clone(),
     };
-    folder.write_plan(&plan)?;
     let pool = |scenario: &str, seed: u64| -> Arc<[Request]> {
         let all = ask.scenarios.iter().filter(|s| s.name == scenario);
         all.flat_map(|s| s.pool(&ask.users, seed)).collect()
@@ -178,19 +245,15 @@ fn measure(
         pools: &pools,
         layout: &ask.layout,
         throttle: ask.throttle,
-        watch: &start.watch,
+        watch: &machine.watch,
         harness: &machinery.harness,
         guard: &machinery.guard,
         interrupt: &machinery.interrupt,
     };
-    let mut session = Session {
-        benchmark: record::blank(ask, cast.members, &prepared.missing, &start),
-        folder,
-        progress: Progress::new(
-            plan.block_duration() * u32::try_from(plan.preset.blocks)?
-                + plan.memory_duration() * u32::try_from(plan.memory().len())?,
-        ),
-    };
+    let is_new = matches!(start, Start::New(..));
+    let (folder, benchmark) = start.open(ask, &plan, &cast, &prepared.missing, machine.forced)?;
+    let progress = Progress::new(remaining(&plan, &benchmark));
+    let mut session = Session { benchmark, folder, is_new, progress };
     say(&format!(
         "measuring {} under {} on CPUs {}, seed {}; results in {}",
         plan.members.join(", "),
@@ -199,23 +262,35 @@ fn measure(
         ask.seed,
         session.folder.path().display()
     ));
-    session.folder.append(&Entry::Begin(&session.benchmark))?;
     // The generator and all that serves it stay off the subjects' CPUs.
     affinity::pin(&ask.layout.load)?;
     let outcome = session.blocks(&bench).and_then(|()| session.memory(&bench, &memory_pools));
     session.finish(outcome)
 }
 
-/// The state from which the services are built.
-fn repository(root: &Path, machinery: &Machinery) -> Revision {
+/// About how long what is left takes.
+fn remaining(plan: &Plan, benchmark: &Benchmark) -> Duration {
+    let left = |planned: usize, done: usize| planned.saturating_sub(done) as u32;
+    let blocks = left(plan.preset.blocks, benchmark.used_blocks().count());
+    let memory = left(plan.memory().len(), benchmark.memory.len());
+    plan.block_duration() * blocks + plan.memory_duration() * memory
+}
+
+/// The state from which the services are built, the folder of the run left out: it may lie in
+/// the repository.
+fn repository(root: &Path, run: &Path, machinery: &Machinery) -> Revision {
     let git = |args: &[&str]| {
         let words = ["git"].iter().chain(args).map(|&w| w.to_owned()).collect();
         let limit = Duration::from_secs(10);
         command::run(&Argv::new(words)?, root, limit, &machinery.guard, &machinery.interrupt).ok()
     };
+    let run = std::path::absolute(run).unwrap_or_else(|_| run.to_owned());
+    let without = run.strip_prefix(root).map(|below| format!(":(exclude){}", below.display()));
+    let mut status = vec!["status", "--porcelain", "--", "."];
+    status.extend(without.as_deref());
     Revision {
         commit: git(&["rev-parse", "HEAD"])
             .map_or_else(|| "unknown".to_owned(), |t| t.trim().to_owned()),
-        dirty: git(&["status", "--porcelain"]).map(|t| !t.trim().is_empty()),
+        dirty: git(&status).map(|t| !t.trim().is_empty()),
     }
 }

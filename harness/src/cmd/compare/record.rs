@@ -1,6 +1,5 @@
 //! What is known of a run before anything is measured.
 
-use super::Start;
 use super::ask::Ask;
 use crate::cmd::Usage;
 use crate::cmd::prepare::Built;
@@ -17,7 +16,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The record before anything was measured.
-pub fn blank(ask: &Ask, members: Vec<Member>, missing: &[Event], start: &Start) -> Benchmark {
+pub fn blank(
+    ask: &Ask,
+    members: Vec<Member>,
+    missing: &[Event],
+    repository: Revision,
+) -> Benchmark {
     let id = ask.out.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let most = ask.conditions.iter().map(|c| c.connections).max().unwrap_or(1);
     Benchmark {
@@ -35,11 +39,11 @@ pub fn blank(ask: &Ask, members: Vec<Member>, missing: &[Event], start: &Start) 
                 scenarios: ask.scenarios.iter().map(|s| s.name.clone()).collect(),
                 requests: ask.preset.memory_requests,
             },
-            forced: start.forced,
+            forced: false,
             stopped_by: String::new(),
         },
         harness: harness(),
-        repository: start.repository.clone(),
+        repository,
         host: facts::read(),
         members,
         conditions: ask.conditions.clone(),
