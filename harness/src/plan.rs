@@ -16,6 +16,7 @@ pub const MEMORY_CONDITION: &str = "memory";
 
 /// How members share a block's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Design {
     /// They take turns in short slices, so that all meet the same weather.
@@ -28,7 +29,8 @@ pub enum Design {
 
 /// How much is measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Preset {
     /// Name as on the command line.
     pub name: String,
@@ -121,6 +123,7 @@ impl Preset {
 
 /// Scenario × connections; the pace is closed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
     /// Name, such as `get@300`.
