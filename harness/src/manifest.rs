@@ -48,6 +48,7 @@ impl fmt::Display for Argv {
 
 /// What sort of code a row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Only what the language ships.

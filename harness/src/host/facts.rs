@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Facts about the machine. What a system does not tell reads `unknown`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// Operating system and version.

@@ -33,6 +33,7 @@ pub struct Timer {
 
 /// What the timer met.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Hiccups {
     /// Times that the timer fired.
@@ -47,12 +48,13 @@ pub struct Hiccups {
 
 /// The timer fired late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Hiccup {
     /// By how much, ns.
     pub late_ns: u64,
-    /// When it should have fired, ns since the moment given to [`Timer::start`]. The hiccup
-    /// began then or up to a beat before.
+    /// When it should have fired, ns since the epoch of the timer, in a record the block's
+    /// beginning. The hiccup began then or up to a beat before.
     pub due_ns: u64,
 }
 

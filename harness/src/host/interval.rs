@@ -44,6 +44,7 @@ pub struct CpuInterval {
 
 /// What a round met, for the record. Times on several CPUs are sums over them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Weather {
     /// Length of the interval, ns.
@@ -66,6 +67,7 @@ pub struct Weather {
 
 /// What a set of CPUs met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CpuWeather {
     /// Wall time times CPUs, ns.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// What may no longer be claimed. CPU per request survives the first two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
     /// Absolute figures.
@@ -22,6 +23,7 @@ pub enum Effect {
 
 /// Something that the machine did, and what that did to the data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Disturbance {
     /// What may no longer be claimed.

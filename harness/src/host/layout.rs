@@ -5,6 +5,7 @@ use std::fmt;
 
 /// A division of the CPUs. Where the two lists are equal, the CPUs are shared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
     /// CPUs of every member, by number.

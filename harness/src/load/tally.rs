@@ -46,6 +46,7 @@ pub struct Paced {
 
 /// Outcomes of requests. Each request ends as exactly one, so `sent` is the sum of the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
     /// Writing began.

@@ -12,6 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 /// Memory of a process group, bytes. A figure is `None` when it could not be read for
 /// every process: a partial sum would flatter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
     /// Proportional set size: shared pages count in part, so that a sum is right.

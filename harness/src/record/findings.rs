@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// What follows from blocks and memory runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Results {
     /// One a metric, condition and member.
@@ -17,6 +18,7 @@ pub struct Results {
 
 /// Something that spoils figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Caution {
     /// What it is.
@@ -33,6 +35,7 @@ pub struct Caution {
 
 /// What spoils figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CautionKind {
     /// The generator, not the service, was the limit: levels are "at least".
@@ -50,6 +53,7 @@ pub enum CautionKind {
 
 /// A member's estimate over blocks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Level {
     /// `throughput`, `p50`, `cpu-per-request`…
@@ -76,11 +80,12 @@ pub struct Level {
 
 /// The paired comparison of two members: a / b.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Ratio {
-    /// As in [`Level`].
+    /// As in a level.
     pub metric: String,
-    /// As in [`Level`].
+    /// As in a level.
     pub condition: String,
     /// Numerator.
     pub a: String,
@@ -106,6 +111,7 @@ pub struct Ratio {
 
 /// What was done about a strange figure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Decision {
     /// Rule that was applied.

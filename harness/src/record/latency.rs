@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A histogram with what it cannot hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Latency {
     /// HdrHistogram, V2 compressed, base64; nanoseconds.

@@ -12,6 +12,8 @@ mod read;
 pub(crate) mod sample;
 pub mod schema;
 #[cfg(test)]
+mod schema_tests;
+#[cfg(test)]
 mod tests;
 
 pub use file::RunFileError;

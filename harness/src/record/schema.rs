@@ -31,9 +31,11 @@ pub const FAILED_SHARE: f64 = 0.01;
 
 /// The whole of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Benchmark {
-    /// [`SCHEMA`] of the harness that wrote it.
+    /// Version of the schema.
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
     pub schema: u32,
     /// The run as such.
     pub run: Run,
@@ -64,6 +66,7 @@ pub struct Benchmark {
 
 /// The run as such.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Run {
     /// Name of the run folder when it was made.
@@ -91,6 +94,7 @@ pub struct Run {
 
 /// What memory runs are loaded with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MemoryLoad {
     /// Connections, open until the loaded reading is taken.
@@ -103,6 +107,7 @@ pub struct MemoryLoad {
 
 /// The harness that measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Harness {
     /// Version of the package.
@@ -115,6 +120,7 @@ pub struct Harness {
 
 /// A state of the repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Revision {
     /// Commit, or `unknown`.
@@ -125,6 +131,7 @@ pub struct Revision {
 
 /// Who was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Member {
     /// Label: `rust`, `rust:hyper`.
@@ -157,6 +164,7 @@ pub struct Member {
 
 /// A member that is there to judge the measurement by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Control {
     /// The first subject a second time: whatever differs between the two is error.
@@ -167,6 +175,7 @@ pub enum Control {
 
 /// Fresh processes of every member, loaded in rounds of slices.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Block {
     /// Counted from 0; its orders follow from it.
@@ -199,6 +208,7 @@ pub struct Block {
 
 /// What the machine did under one condition of a block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ConditionWeather {
     /// Name of the condition.
@@ -212,6 +222,7 @@ pub struct ConditionWeather {
 /// Speed of a CPU: iterations of a fixed computation in a millisecond; null where it could not
 /// be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Canary {
     /// Before the members were started.
@@ -222,6 +233,7 @@ pub struct Canary {
 
 /// One member under one condition in one block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
     /// Name of the condition.
@@ -261,6 +273,7 @@ pub struct Cell {
 
 /// What each slice yielded; vectors of one length, one element a round.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Slices {
     /// Right answers complete within the window.
@@ -286,6 +299,7 @@ pub struct Slices {
 
 /// Memory of a fresh process at three moments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MemoryRun {
     /// Counted from 0.
@@ -311,6 +325,7 @@ pub struct MemoryRun {
 
 /// Something that happened to the machine, a member or the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Event {
     /// Short name of what happened: `start-failed`, `died`, `bad-end`, `skipped`…

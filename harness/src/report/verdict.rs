@@ -180,7 +180,7 @@ mod tests {
             ),
             (
                 Statement { verdict: Verdict::Small, metric: "cpu-per-request", ..higher },
-                "one and two:fast show a small difference in CPU per request, size uncertain (ratio 2.09, 95 % 2.05–2.12, 6 blocks, tie zone ±5 %): the reason",
+                "one has a higher CPU per request than two:fast by a small amount, size uncertain (ratio 2.09, 95 % 2.05–2.12, 6 blocks, tie zone ±5 %): the reason",
             ),
             (
                 Statement { verdict: Verdict::Inconclusive, metric: "p99", ..higher },

@@ -19,6 +19,7 @@ pub const SIGNIFICANT: f64 = 0.05;
 
 /// What may be said of a comparison of a with b.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The interval lies wholly within the zone, even where it excludes 1.

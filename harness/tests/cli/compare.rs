@@ -1,9 +1,10 @@
 //! `harness compare` as a user types it, over fixture services: what it writes, what it
 //! refuses, and what it keeps when it is interrupted or killed.
 use crate::support::{
-    Implementations, fixture_manifest, harness, processes_with, root, started, text,
+    Implementations, assert_keeps_schema, fixture_manifest, harness, processes_with, root, started,
+    text,
 };
-use harness::record::{Benchmark, CautionKind};
+use harness::record::{self, Benchmark, CautionKind};
 use harness::verdict::Verdict;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -12,8 +13,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn read(run: &Path) -> Benchmark {
-    let json = fs::read_to_string(run.join("benchmark.json")).expect("benchmark.json");
-    serde_json::from_str(&json).expect("its schema")
+    record::read(run).expect("a good record")
 }
 
 #[test]
@@ -41,6 +41,7 @@ fn a_run_writes_everything_and_every_request_is_accounted_for() {
     assert!(text(&output.stderr).contains("block 1 of 1"));
 
     let benchmark = read(&run);
+    assert_keeps_schema(&run);
     assert_eq!(benchmark.schema, 1);
     assert_eq!(benchmark.run.seed, 7);
     assert_eq!(benchmark.run.stopped_by, "plan");

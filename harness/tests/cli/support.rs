@@ -132,3 +132,19 @@ pub fn started(
     std::thread::spawn(move || lines.count());
     child
 }
+
+/// The run's `benchmark.json` has the shape that `docs/benchmark.schema.json` says.
+pub fn assert_keeps_schema(run: &Path) {
+    let json = |file: &Path| -> serde_json::Value {
+        serde_json::from_str(&fs::read_to_string(file).expect("a file")).expect("JSON")
+    };
+    let schema = json(&root().join("docs/benchmark.schema.json"));
+    let validator = jsonschema::draft202012::new(&schema).expect("a good schema");
+    let record = json(&run.join("benchmark.json"));
+    let errors: Vec<String> =
+        validator.iter_errors(&record).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    let mut other = record.clone();
+    other["run"]["sed"] = other["run"]["seed"].take();
+    assert!(!validator.is_valid(&other), "the schema takes anything");
+}
