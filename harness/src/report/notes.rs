@@ -50,8 +50,12 @@ pub fn notes(b: &Benchmark) -> Vec<String> {
     notes
 }
 
+/// What concerns the run as a whole has no place.
 fn note(kind: &str, place: &[&str], message: &str) -> String {
-    format!("{kind} [{}]: {message}", place.join(", "))
+    match place {
+        [] => format!("{kind}: {message}"),
+        _ => format!("{kind} [{}]: {message}", place.join(", ")),
+    }
 }
 
 fn how_to_read(b: &Benchmark) -> Vec<String> {

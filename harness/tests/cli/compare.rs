@@ -63,8 +63,12 @@ fn a_run_writes_everything_and_every_request_is_accounted_for() {
         assert_eq!(cell.slices.in_window.len(), rounds, "{at}");
         assert!(cell.slices.cpu_ns.iter().all(Option::is_some), "{at}");
         let histogram = cell.latency.unpack().expect(&at);
-        assert!(!histogram.is_empty() && histogram.len() <= cell.counts.ok, "{at}");
-        assert!(cell.latency.max_ns.is_some_and(|max| max >= histogram.min()));
+        assert!(histogram.len() <= cell.counts.ok, "{at}");
+        // The null server's one slice of 50 ms may find a busy machine.
+        if cell.member != "null" {
+            assert!(!histogram.is_empty(), "{at}");
+            assert!(cell.latency.max_ns.is_some_and(|max| max >= histogram.min()));
+        }
     }
     assert_eq!(benchmark.memory.len(), 2);
     for run in &benchmark.memory {
