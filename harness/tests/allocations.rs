@@ -106,9 +106,9 @@ fn a_constant_pace_allocates_nothing_for_a_request() {
             let pace = Pace::Constant { rate: 10_000.0, arrivals: Arrivals::Poisson { seed: 1 } };
             load.take_tally();
             // Its histograms are made once for a tally, not for a slice.
-            load.run(Window { until: start, ..window }, pace).expect("runs");
+            load.run(Window { until: start, ..window }, pace, &mut || ()).expect("runs");
             let counted = allocation_counter::measure(|| {
-                load.run(window, pace).expect("runs");
+                load.run(window, pace, &mut || ()).expect("runs");
             });
             (counted.count_total, load.take_tally().counts)
         };

@@ -79,9 +79,12 @@ pub fn run(project: &Project, args: &Calibrate) -> anyhow::Result<()> {
     affinity::pin(&layout.load)?;
     let mut cells = Vec::new();
     for (name, spec) in &specs {
-        let service =
-            Service::start(spec, &machinery.harness, &machinery.guard, &machinery.interrupt)
-                .map_err(|e| Unsuccessful(e.to_string()))?;
+        let started =
+            Service::start(spec, &machinery.harness, &machinery.guard, &machinery.interrupt);
+        if machinery.interrupt.is_set() {
+            return Err(Interrupted.into());
+        }
+        let service = started.map_err(|e| Unsuccessful(e.to_string()))?;
         for connections in LEVELS {
             let measured = bench.run(name, &service, connections);
             if machinery.interrupt.is_set() {

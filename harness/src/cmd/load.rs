@@ -47,9 +47,15 @@ pub fn run(args: &Load, project: impl FnOnce() -> anyhow::Result<Project>) -> an
     };
     say(&format!("{} at {address}, {pace}", args.url));
     // On this machine its CPU time can be read; elsewhere it stays unknown.
-    let service = tree::listening_process(address);
-    let measurement = measure::measure(&options, &mut || tree::cpu_ns(service?))
-        .map_err(|e| Unsuccessful(format!("{address}: {e}")))?;
+    let service = tree::listening_service(address);
+    let mut service_cpu_ns =
+        || service.iter().map(|p| tree::cpu_ns(*p)).sum::<Option<u64>>().filter(|ns| *ns > 0);
+    let measurement = measure::measure(&options, &mut service_cpu_ns).map_err(|e| {
+        if e.kind() == std::io::ErrorKind::Interrupted && interrupt.is_set() {
+            return anyhow::Error::from(Interrupted);
+        }
+        Unsuccessful(format!("{address}: {e}")).into()
+    })?;
     let report = LoadReport::new(&measurement, format!("{} ({address})", args.url), pace);
     match args.format {
         LoadFormat::Text => print(&report.text())?,
@@ -62,6 +68,13 @@ pub fn run(args: &Load, project: impl FnOnce() -> anyhow::Result<Project>) -> an
     }
     if measurement.tally.counts.ok == 0 {
         return Err(Unsuccessful("no request was answered as expected".to_owned()).into());
+    }
+    if measurement.alive < measurement.opened {
+        return Err(Unsuccessful(format!(
+            "only {} of {} connections could be kept open",
+            measurement.alive, measurement.opened
+        ))
+        .into());
     }
     Ok(())
 }

@@ -50,6 +50,7 @@ pub fn run(
     };
     let layout = bench.layout;
     let opened = Load::open(&target, load.connections, layout.load_threads(), layout.pinned());
+    bench.check_interrupt()?;
     let mut connections = match opened {
         Ok(connections) => connections,
         Err(e) => {

@@ -2,7 +2,7 @@
 //!
 //! Knows neither time-outs nor counts; `fleet` does.
 
-use super::response::{self, Body, Head, ProtocolError};
+use super::response::{self, Body, Chunks, Head, MAX_HEAD, ProtocolError};
 use super::tally::Failure;
 use crate::scenario::Request;
 use mio::net::TcpStream;
@@ -40,8 +40,8 @@ pub enum State {
     Idle,
     /// Waiting for an answer.
     Busy(Flight),
-    /// Nothing any more: it could not be opened again.
-    Dead,
+    /// Nothing any more, since then: it could not be opened again.
+    Dead(Instant),
 }
 
 /// See the module.
@@ -56,6 +56,9 @@ pub struct Connection {
     token: Token,
     written: usize,
     head: Option<Head>,
+    /// Bytes of the answer in which a head was last looked for.
+    looked: usize,
+    chunks: Chunks,
 }
 
 /// What reading yielded.
@@ -95,18 +98,20 @@ impl Connection {
         request: usize,
         registry: &Registry,
     ) -> io::Result<Self> {
+        let now = Instant::now();
         let mut connection = Self {
-            state: State::Dead,
+            state: State::Connecting(now),
             request,
             partial: Vec::new(),
             stream: TcpStream::connect(address)?,
             token: Token(index),
             written: 0,
             head: None,
+            looked: 0,
+            chunks: Chunks::default(),
         };
         let both = Interest::READABLE | Interest::WRITABLE;
         registry.register(&mut connection.stream, connection.token, both)?;
-        connection.state = State::Connecting(Instant::now());
         Ok(connection)
     }
 
@@ -115,7 +120,7 @@ impl Connection {
     /// # Errors
     /// When the system refuses; the connection is then dead.
     pub fn reopen(&mut self, address: SocketAddr, registry: &Registry) -> io::Result<()> {
-        self.state = State::Dead;
+        self.state = State::Dead(Instant::now());
         let request = self.request;
         *self = Self::open(address, self.token.0, request, registry)?;
         Ok(())
@@ -171,6 +176,13 @@ impl Connection {
         }
     }
 
+    /// Has the system tell again of what is there to be read: it told of it once already.
+    pub fn rearm(&mut self, request: &Request, registry: &Registry) {
+        let whole = self.written == request.bytes.len() || self.state == State::Idle;
+        let both = Interest::READABLE | Interest::WRITABLE;
+        self.watch(if whole { Interest::READABLE } else { both }, registry);
+    }
+
     fn watch(&mut self, interest: Interest, registry: &Registry) {
         // Failing here means that the descriptor is unusable: the time-out will find it.
         let _ = registry.reregister(&mut self.stream, self.token, interest);
@@ -196,14 +208,14 @@ impl Connection {
 
     /// Judges all bytes of the answer that have come so far; `bytes` begins with
     /// `self.partial`, or `self.partial` is empty.
-    pub fn judge(&mut self, bytes: &[u8], request: &Request, decoded: &mut Vec<u8>) -> Verdict {
-        match self.parse(bytes, decoded) {
+    pub fn judge(&mut self, bytes: &[u8], request: &Request) -> Verdict {
+        match self.parse(bytes) {
             Err(error) => Verdict::Unparseable(error),
             Ok(None) => Verdict::Incomplete,
             Ok(Some((head, body))) => {
                 let body = match body {
                     Body::InPlace(range) => &bytes[range],
-                    Body::Decoded => decoded,
+                    Body::Decoded => self.chunks.decoded(),
                 };
                 if head.status != request.status {
                     Verdict::Wrong(Failure::WrongStatus(head.status), head.close)
@@ -216,23 +228,30 @@ impl Connection {
         }
     }
 
-    fn parse(
-        &mut self,
-        bytes: &[u8],
-        decoded: &mut Vec<u8>,
-    ) -> Result<Option<(Head, Body)>, ProtocolError> {
+    fn parse(&mut self, bytes: &[u8]) -> Result<Option<(Head, Body)>, ProtocolError> {
         if self.head.is_none() {
+            // A head ends with a line. Without a new one looking again is in vain, except to
+            // tell what never was a head; a long one that comes in small pieces would cost
+            // the square of its length otherwise.
+            let in_vain = self.looked > 0
+                && bytes.len() < (2 * self.looked).min(MAX_HEAD)
+                && !bytes[self.looked..].contains(&b'\n');
+            if in_vain {
+                return Ok(None);
+            }
+            self.looked = bytes.len();
             self.head = response::head(bytes)?;
         }
         let Some(head) = self.head else { return Ok(None) };
-        Ok(response::body(bytes, &head, decoded)?.map(|body| (head, body)))
+        Ok(response::body(bytes, &head, &mut self.chunks)?.map(|body| (head, body)))
     }
 
     /// Goes on to the next request of a pool of `pool` requests.
     pub fn next_request(&mut self, pool: usize) {
         self.state = State::Idle;
         self.partial.clear();
-        self.head = None;
+        (self.head, self.looked) = (None, 0);
+        self.chunks.clear();
         self.request = (self.request + 1) % pool;
     }
 }

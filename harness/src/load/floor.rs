@@ -3,7 +3,7 @@
 //! connection can spend less on this machine. The yardstick of `harness calibrate`.
 #![cfg(target_os = "linux")]
 
-use super::account::{Account, Thread};
+use super::account::{Account, Clock};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -41,7 +41,8 @@ impl Floor {
     /// # Errors
     /// When a connection breaks or a service stops answering.
     pub fn slice(&mut self, window: Duration) -> io::Result<(u64, Account)> {
-        let before = Thread::now();
+        let clock = Clock::of_this_thread();
+        let before = clock.now();
         let until = Instant::now() + window;
         let mut events = vec![EpollEvent::empty(); 256];
         let mut buffer = vec![0; 64 * 1024];
@@ -73,7 +74,8 @@ impl Floor {
             }
         }
         let mut account = Account::default();
-        account.add_thread(&before, &Thread::now());
+        let after = clock.now();
+        account.add_thread(&before, &after, &after);
         Ok((answers, account))
     }
 }

@@ -23,13 +23,17 @@ pub use tally::Tally;
 
 use crate::host::affinity;
 use crate::scenario::Request;
-use fleet::Fleet;
+use fleet::{Fleet, OpenError};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longest that a run of a fixed number of requests may take.
 const FIXED_NUMBER_LIMIT: Duration = Duration::from_secs(120);
+
+/// Longest that connections may take to be open again after the last slice. TCP repeats a
+/// first attempt after a second.
+const RECONNECT_PATIENCE: Duration = Duration::from_millis(1_500);
 
 /// All connections to one service.
 pub struct Load {
@@ -43,7 +47,8 @@ impl Load {
     /// its caller runs.
     ///
     /// # Errors
-    /// When fewer than asked for can be opened; says how many were.
+    /// When fewer than asked for can be opened; says how many were. Of kind `Interrupted` when
+    /// somebody asked to end meanwhile.
     pub fn open(
         target: &Target,
         connections: usize,
@@ -55,7 +60,12 @@ impl Load {
         let mut offset = 0;
         for thread in 0..threads {
             let share = connections / threads + usize::from(thread < connections % threads);
-            fleets.push(Fleet::open(target, share, offset)?);
+            let opened = Fleet::open(target, share, offset).map_err(|OpenError { open, error }| {
+                let open = offset + open;
+                let message = format!("{open} of {connections} could be opened: {error}");
+                io::Error::new(error.kind(), message)
+            });
+            fleets.push(opened?);
             offset += share;
         }
         let cpus = if cpus.len() >= threads { cpus.to_vec() } else { Vec::new() };
@@ -76,7 +86,8 @@ impl Load {
     pub fn slice(&mut self, settle: Duration, window: Duration) -> io::Result<Slice> {
         let start = Instant::now();
         let from = start + settle;
-        self.run(Window { start, from, until: from + window, requests: None }, Pace::Closed)
+        let window = Window { start, from, until: from + window, requests: None };
+        self.run(window, Pace::Closed, &mut || ())
     }
 
     /// Sends exactly `requests` in closed pace (fewer when the connections die), whatever time
@@ -87,17 +98,25 @@ impl Load {
     pub fn requests(&mut self, requests: u64) -> io::Result<Slice> {
         let start = Instant::now();
         let until = start + FIXED_NUMBER_LIMIT;
-        self.run(Window { start, from: start, until, requests: Some(requests) }, Pace::Closed)
+        let window = Window { start, from: start, until, requests: Some(requests) };
+        self.run(window, Pace::Closed, &mut || ())
     }
 
-    /// Sends at `pace` within `window`, then drains.
+    /// Sends at `pace` within `window`, then drains. `window_over` is called once, by the
+    /// first thread, when its window ends; it must be quick, for answers wait meanwhile.
     ///
     /// # Errors
     /// As [`Load::slice`].
-    pub fn run(&mut self, window: Window, pace: Pace) -> io::Result<Slice> {
+    pub fn run(
+        &mut self,
+        window: Window,
+        pace: Pace,
+        window_over: &mut (dyn FnMut() + Send),
+    ) -> io::Result<Slice> {
         if let [only] = &mut self.fleets[..] {
-            return only.run(window, pace, (0, 1));
+            return only.run(window, pace, (0, 1), window_over);
         }
+        let mut window_over = Some(window_over);
         let cpus = &self.cpus;
         let threads = self.fleets.len();
         let share = |i: usize| Window {
@@ -112,12 +131,16 @@ impl Load {
                 .iter_mut()
                 .enumerate()
                 .map(|(i, fleet)| {
-                    let window = share(i);
+                    let (window, mut window_over) = (share(i), window_over.take());
                     scope.spawn(move || {
                         if let Some(cpu) = cpus.get(i) {
                             affinity::pin(&[*cpu])?;
                         }
-                        fleet.run(window, pace, (i, threads))
+                        fleet.run(window, pace, (i, threads), &mut || {
+                            if let Some(window_over) = &mut window_over {
+                                window_over();
+                            }
+                        })
                     })
                 })
                 .collect();
@@ -136,6 +159,15 @@ impl Load {
             tally.merge(&fleet.take_tally());
         }
         tally
+    }
+
+    /// After the last slice: waits for connections that are being opened anew; what is not
+    /// open soon is lost.
+    ///
+    /// # Errors
+    /// As [`Load::slice`].
+    pub fn settle(&mut self) -> io::Result<()> {
+        self.fleets.iter_mut().try_for_each(|fleet| fleet.settle(RECONNECT_PATIENCE))
     }
 
     /// Connections that can still carry a request.

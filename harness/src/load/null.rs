@@ -251,12 +251,13 @@ fn end(bytes: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::response::Chunks;
 
     #[test]
     fn canned_answers_are_what_their_length_says() {
         for answer in [GET_ANSWER, POST_ANSWER] {
             let head = crate::load::response::head(answer).expect("parses").expect("complete");
-            let body = crate::load::response::body(answer, &head, &mut Vec::new());
+            let body = crate::load::response::body(answer, &head, &mut Chunks::default());
             assert!(body.expect("framed").is_some());
         }
     }

@@ -7,6 +7,12 @@ use std::ops::Range;
 
 /// Headers an answer may have. More than any service here sends; more is an error.
 const MAX_HEADERS: usize = 64;
+/// Longest head, interim answers included, bytes; also longest line of a chunked body. What
+/// no service here comes near to; without a limit one endless line would take all memory.
+pub const MAX_HEAD: usize = 64 * 1024;
+/// Longest answer, head included, bytes. A connection holds the bytes and, when they are
+/// chunked, the body: up to twice this.
+pub const MAX_ANSWER: usize = 16 * 1024 * 1024;
 
 /// How the end of a body is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +51,9 @@ pub enum ProtocolError {
     /// A chunk size that is no hexadecimal number, or no line end behind a chunk.
     #[error("malformed chunk")]
     BadChunk,
+    /// A head or an answer beyond [`MAX_HEAD`] or [`MAX_ANSWER`].
+    #[error("longer than an answer may be")]
+    TooLong,
     /// Bytes behind the answer: more than one answer to one request.
     #[error("bytes behind the end of the answer")]
     Surplus,
@@ -61,9 +70,12 @@ pub fn head(bytes: &[u8]) -> Result<Option<Head>, ProtocolError> {
         let mut response = httparse::Response::new(&mut headers);
         let len = match response.parse(&bytes[skipped..]) {
             Ok(httparse::Status::Complete(len)) => len,
-            Ok(httparse::Status::Partial) => return Ok(None),
+            Ok(httparse::Status::Partial) => return incomplete(bytes, MAX_HEAD),
             Err(_) => return Err(ProtocolError::NotHttp),
         };
+        if skipped + len > MAX_HEAD {
+            return Err(ProtocolError::TooLong);
+        }
         let status = response.code.unwrap_or_default();
         // 100 Continue, 103 Early Hints: the final answer follows.
         if (100..200).contains(&status) && status != 101 {
@@ -73,6 +85,11 @@ pub fn head(bytes: &[u8]) -> Result<Option<Head>, ProtocolError> {
         let (framing, close) = fields(&response, status)?;
         return Ok(Some(Head { status, len: skipped + len, framing, close }));
     }
+}
+
+/// More has to come, unless it is too much already.
+fn incomplete<T>(bytes: &[u8], most: usize) -> Result<Option<T>, ProtocolError> {
+    if bytes.len() > most { Err(ProtocolError::TooLong) } else { Ok(None) }
 }
 
 fn fields(
@@ -130,31 +147,41 @@ fn decimal(value: &[u8]) -> Option<usize> {
 pub enum Body {
     /// In the bytes themselves.
     InPlace(Range<usize>),
-    /// In the buffer given to [`body`].
+    /// In the [`Chunks`] given to [`body`].
     Decoded,
 }
 
+/// How far a chunked body is decoded: each chunk once, however the answer is cut.
+#[derive(Debug, Default)]
+pub struct Chunks {
+    /// Bytes of the answer that are done with; 0: none of the body.
+    at: usize,
+    /// The last chunk is among them; the trailer follows.
+    last: bool,
+    decoded: Vec<u8>,
+}
+
 /// Finds the body behind `head` in `bytes`, which are all that came; `None` while it is
-/// not complete. A chunked body is written to `decoded`.
+/// not complete. `chunks` is cleared before an answer, and kept while more of it comes.
 ///
 /// # Errors
-/// Malformed chunks, and bytes behind the end.
-pub fn body(
-    bytes: &[u8],
-    head: &Head,
-    decoded: &mut Vec<u8>,
-) -> Result<Option<Body>, ProtocolError> {
+/// Malformed chunks, too long an answer, and bytes behind the end.
+pub fn body(bytes: &[u8], head: &Head, chunks: &mut Chunks) -> Result<Option<Body>, ProtocolError> {
     let (body, end) = match head.framing {
         Framing::Length(n) => {
             let end = head.len.checked_add(n).ok_or(ProtocolError::BadLength)?;
+            // Told beforehand: there is no reason to read 16 MiB first.
+            if end > MAX_ANSWER {
+                return Err(ProtocolError::TooLong);
+            }
             if bytes.len() < end {
                 return Ok(None);
             }
             (Body::InPlace(head.len..end), end)
         }
-        Framing::Chunked => match chunks(bytes, head.len, decoded)? {
+        Framing::Chunked => match chunks.advance(bytes, head.len)? {
             Some(end) => (Body::Decoded, end),
-            None => return Ok(None),
+            None => return incomplete(bytes, MAX_ANSWER),
         },
     };
     if bytes.len() > end {
@@ -163,48 +190,62 @@ pub fn body(
     Ok(Some(body))
 }
 
-/// Decodes chunks from `at`; gives the offset behind the trailer.
-fn chunks(
-    bytes: &[u8],
-    mut at: usize,
-    decoded: &mut Vec<u8>,
-) -> Result<Option<usize>, ProtocolError> {
-    decoded.clear();
-    loop {
-        // httparse takes a line without any digit for a size of 0.
-        if bytes.get(at).is_some_and(|b| !b.is_ascii_hexdigit()) {
-            return Err(ProtocolError::BadChunk);
-        }
-        let (line, size) = match httparse::parse_chunk_size(&bytes[at..]) {
-            Ok(httparse::Status::Complete((line, size))) => (line, size),
-            Ok(httparse::Status::Partial) => return Ok(None),
-            Err(_) => return Err(ProtocolError::BadChunk),
-        };
-        at += line;
-        if size == 0 {
-            return trailer(bytes, at);
-        }
-        let size = usize::try_from(size).map_err(|_| ProtocolError::BadChunk)?;
-        let end = at.checked_add(size).ok_or(ProtocolError::BadChunk)?;
-        match bytes.get(end..end.saturating_add(2)) {
-            Some(b"\r\n") => decoded.extend_from_slice(&bytes[at..end]),
-            Some(_) => return Err(ProtocolError::BadChunk),
-            None => return Ok(None),
-        }
-        at = end + 2;
+impl Chunks {
+    /// The chunks so far, put together.
+    pub fn decoded(&self) -> &[u8] {
+        &self.decoded
     }
-}
 
-/// Trailer fields are skipped; an empty line ends them.
-fn trailer(bytes: &[u8], mut at: usize) -> Result<Option<usize>, ProtocolError> {
-    loop {
-        let rest = &bytes[at..];
-        match rest.iter().position(|&b| b == b'\n') {
-            None => return Ok(None),
-            Some(0) => return Err(ProtocolError::BadChunk),
-            Some(i) if rest[i - 1] != b'\r' => return Err(ProtocolError::BadChunk),
-            Some(1) => return Ok(Some(at + 2)),
-            Some(i) => at += i + 1,
+    /// For another answer.
+    pub fn clear(&mut self) {
+        (self.at, self.last) = (0, false);
+        self.decoded.clear();
+    }
+
+    /// Goes on with a body that begins at `from`; gives the offset behind the trailer.
+    fn advance(&mut self, bytes: &[u8], from: usize) -> Result<Option<usize>, ProtocolError> {
+        self.at = self.at.max(from);
+        while !self.last {
+            let rest = &bytes[self.at..];
+            // httparse takes a line without any digit for a size of 0.
+            if rest.first().is_some_and(|b| !b.is_ascii_hexdigit()) {
+                return Err(ProtocolError::BadChunk);
+            }
+            let (line, size) = match httparse::parse_chunk_size(rest) {
+                Ok(httparse::Status::Complete((line, size))) => (line, size),
+                Ok(httparse::Status::Partial) => return incomplete(rest, MAX_HEAD),
+                Err(_) => return Err(ProtocolError::BadChunk),
+            };
+            let size = usize::try_from(size).map_err(|_| ProtocolError::BadChunk)?;
+            let end = line.checked_add(size).ok_or(ProtocolError::BadChunk)?;
+            if size == 0 {
+                (self.at, self.last) = (self.at + end, true);
+                break;
+            }
+            if end > MAX_ANSWER {
+                return Err(ProtocolError::TooLong);
+            }
+            match rest.get(end..end + 2) {
+                Some(b"\r\n") => self.decoded.extend_from_slice(&rest[line..end]),
+                Some(_) => return Err(ProtocolError::BadChunk),
+                None => return Ok(None),
+            }
+            self.at += end + 2;
+        }
+        self.trailer(bytes)
+    }
+
+    /// Trailer fields are skipped; an empty line ends them.
+    fn trailer(&mut self, bytes: &[u8]) -> Result<Option<usize>, ProtocolError> {
+        loop {
+            let rest = &bytes[self.at..];
+            match rest.iter().position(|&b| b == b'\n') {
+                None => return incomplete(rest, MAX_HEAD),
+                Some(0) => return Err(ProtocolError::BadChunk),
+                Some(i) if rest[i - 1] != b'\r' => return Err(ProtocolError::BadChunk),
+                Some(1) => return Ok(Some(self.at + 2)),
+                Some(i) => self.at += i + 1,
+            }
         }
     }
 }
@@ -226,10 +267,10 @@ mod tests {
 
     fn step(wire: &[u8]) -> Result<Option<(Head, Vec<u8>)>, ProtocolError> {
         let Some(head) = head(wire)? else { return Ok(None) };
-        let mut decoded = Vec::new();
-        Ok(body(wire, &head, &mut decoded)?.map(|body| match body {
+        let mut chunks = Chunks::default();
+        Ok(body(wire, &head, &mut chunks)?.map(|body| match body {
             Body::InPlace(range) => (head, wire[range].to_vec()),
-            Body::Decoded => (head, decoded),
+            Body::Decoded => (head, chunks.decoded),
         }))
     }
 
@@ -332,5 +373,41 @@ mod tests {
         for (wire, error) in table {
             assert_eq!(parse(wire.as_bytes()), Err(error), "{wire}");
         }
+    }
+    #[test]
+    fn endless_answers_are_given_up() {
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let length = "HTTP/1.1 200 OK\r\nContent-Length: ";
+        let table = [
+            format!("HTTP/1.1 200 OK\r\nX: {}", "x".repeat(MAX_HEAD)),
+            format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(MAX_HEAD)),
+            "HTTP/1.1 100 Continue\r\n\r\n".repeat(3_000),
+            format!("{length}{MAX_ANSWER}\r\n\r\n"),
+            format!("{chunked}1000000\r\nx"),
+            format!("{chunked}1;{}", "x".repeat(MAX_HEAD)),
+            format!("{chunked}0\r\n{}", "x".repeat(MAX_HEAD + 1)),
+            format!("{chunked}{}", "1\r\nx\r\n".repeat(MAX_ANSWER / 6)),
+        ];
+        for wire in table {
+            let shown = &wire[..wire.len().min(70)];
+            assert_eq!(step(wire.as_bytes()), Err(ProtocolError::TooLong), "{shown}");
+        }
+        // The longest that is taken.
+        let wire = format!("{length}{}\r\n\r\n", MAX_ANSWER - 45);
+        assert_eq!(wire.len(), 45);
+        assert_eq!(step(wire.as_bytes()), Ok(None));
+    }
+
+    #[test]
+    fn a_chunk_is_decoded_once() {
+        let head_of = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let wire = format!("{head_of}2\r\nhi\r\n1\r\n!\r\n0\r\nA: b\r\n\r\n").into_bytes();
+        let head = head(&wire).expect("parses").expect("complete");
+        let mut chunks = Chunks::default();
+        let first = head.len + 7;
+        assert_eq!(body(&wire[..first], &head, &mut chunks), Ok(None));
+        assert_eq!((chunks.at, chunks.decoded()), (first, &b"hi"[..]));
+        assert_eq!(body(&wire, &head, &mut chunks), Ok(Some(Body::Decoded)));
+        assert_eq!(chunks.decoded(), b"hi!");
     }
 }

@@ -46,7 +46,8 @@ pub struct Slice {
     pub ok: u64,
     /// Requests without an answer in time.
     pub hung: u64,
-    /// Exact length of the window, ns: shorter than asked for after a request to end.
+    /// Exact length of the window, ns: shorter than asked for when somebody asked to end, or
+    /// no connection was left.
     pub window_ns: u64,
     /// What the generator spent.
     pub account: Account,
@@ -60,7 +61,7 @@ impl Slice {
             ok: self.ok + other.ok,
             hung: self.hung + other.hung,
             // All threads have the same window but for the moment in which they learn that
-            // somebody wants to end.
+            // somebody wants to end, or that their last connection is lost.
             window_ns: self.window_ns.max(other.window_ns),
             account: self.account.merged(&other.account),
         }

@@ -78,8 +78,11 @@ pub struct Tally {
     pub wrong_status_by_code: BTreeMap<u16, u64>,
     /// Connections that the service closed after a complete answer.
     pub server_closes: u64,
-    /// Connections opened anew.
+    /// Connections that were opened anew and are open again; how long that took is in
+    /// `connect`.
     pub reconnects: u64,
+    /// Connections that could not be opened anew.
+    pub lost: u64,
     /// Bytes of all answers, heads included.
     pub bytes: u64,
     /// Reads that yielded bytes when no request was under way.
@@ -141,6 +144,7 @@ impl Default for Tally {
             wrong_status_by_code: BTreeMap::new(),
             server_closes: 0,
             reconnects: 0,
+            lost: 0,
             bytes: 0,
             surplus: 0,
             connect: histogram(),
@@ -216,7 +220,9 @@ impl Tally {
         // Out of range here means a time-out of more than a minute: its count stands above.
         let _ = self.failed_latency.record(latency_ns);
         if !offender.is_empty() && self.offenders.len() < KEPT_OFFENDERS {
-            let text = String::from_utf8_lossy(offender);
+            // A character takes at most four bytes; the rest may be megabytes.
+            let start = &offender[..offender.len().min(4 * KEPT_OFFENDER_CHARS)];
+            let text = String::from_utf8_lossy(start);
             let text = text.escape_debug().take(KEPT_OFFENDER_CHARS).collect();
             self.offenders.push(text);
         }
@@ -230,6 +236,7 @@ impl Tally {
         }
         self.server_closes += other.server_closes;
         self.reconnects += other.reconnects;
+        self.lost += other.lost;
         let same_bounds = "histograms of one kind have the same bounds";
         if let Some(other) = &other.paced {
             self.pace();

@@ -176,9 +176,20 @@ pub fn listener(group: Pid, address: SocketAddr) -> Listener {
     Listener::OtherAddress(ours.into_iter().map(|(local, _)| local).collect())
 }
 
+/// The service that listens at `address`, when it is on this machine and may be looked at: all
+/// processes of its group, or the one that listens where that is the harness's own group, as
+/// when a script starts both. Empty when it is unknown.
+pub fn listening_service(address: SocketAddr) -> Vec<Pid> {
+    let Some(process) = listening_process(address) else { return Vec::new() };
+    match nix::unistd::getpgid(Some(process)) {
+        Ok(group) if group != nix::unistd::getpgrp() => processes(group),
+        _ => vec![process],
+    }
+}
+
 /// The process that listens at `address`, when it is on this machine and may be looked at.
 #[cfg(target_os = "linux")]
-pub fn listening_process(address: SocketAddr) -> Option<Pid> {
+fn listening_process(address: SocketAddr) -> Option<Pid> {
     use procfs::net::TcpState;
     let mut entries = procfs::net::tcp().unwrap_or_default();
     entries.extend(procfs::net::tcp6().unwrap_or_default());
@@ -256,7 +267,7 @@ pub fn listener(_group: Pid, _address: SocketAddr) -> Listener {
 
 /// Not read on this system.
 #[cfg(not(target_os = "linux"))]
-pub fn listening_process(_address: SocketAddr) -> Option<Pid> {
+fn listening_process(_address: SocketAddr) -> Option<Pid> {
     None
 }
 

@@ -291,7 +291,8 @@ pub struct Slices {
     pub in_flight_ns: Vec<u64>,
     /// CPU time of the generator's threads.
     pub generator_cpu_ns: Vec<Option<u64>>,
-    /// CPU time of the busiest of them, in thousandths of `wall_ns`.
+    /// Time until the window ended for which the busiest of them ran, or was ready to and
+    /// waited for a CPU, in thousandths.
     pub generator_busiest_permille: Vec<Option<u32>>,
     /// Time that they were ready to run and did not.
     pub generator_run_delay_ns: Vec<Option<u64>>,

@@ -2,7 +2,7 @@
 
 use super::number;
 use crate::load::measure::Measurement;
-use crate::load::tally::Counts;
+use crate::load::tally::{Counts, nanoseconds};
 use crate::stats::quantile::SAMPLES_BEYOND;
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -21,8 +21,11 @@ pub struct LoadReport {
     pub target: String,
     /// `closed`, or `constant` with its rate.
     pub pace: String,
-    /// Exact length of the window.
+    /// Exact length of the window; 0 when it never began.
     pub duration_ns: u64,
+    /// The length asked for. Longer than the former when somebody asked to end, or when no
+    /// connection was left.
+    pub asked_duration_ns: u64,
     /// Requests whose writing began.
     pub sent: u64,
     /// Right answers.
@@ -85,6 +88,8 @@ pub struct Connections {
     server_closes: u64,
     /// Opened anew.
     reconnects: u64,
+    /// Could not be opened anew.
+    lost: u64,
     /// Reads that yielded bytes nobody had asked for.
     surplus: u64,
     /// Opening the first ones.
@@ -157,6 +162,7 @@ impl LoadReport {
             target,
             pace,
             duration_ns: m.slice.window_ns,
+            asked_duration_ns: nanoseconds(m.asked),
             sent: t.counts.sent,
             ok: t.counts.ok,
             failures: failures(&t.counts),
@@ -173,6 +179,7 @@ impl LoadReport {
                 opened: m.opened,
                 server_closes: t.server_closes,
                 reconnects: t.reconnects,
+                lost: t.lost,
                 surplus: t.surplus,
                 connect_ns: Summary::new(&m.connect, None),
             },
@@ -208,7 +215,18 @@ impl LoadReport {
         );
         let at_least = if self.generator_limited { "≥ " } else { "" };
         let rate = number::three_digits(self.throughput);
-        line("throughput", format!("{at_least}{rate} req/s over {seconds:.2} s"));
+        let early = if self.duration_ns < self.asked_duration_ns {
+            format!(" of {:.2} s asked for", self.asked_duration_ns as f64 / 1e9)
+        } else {
+            String::new()
+        };
+        line(
+            "throughput",
+            match self.duration_ns {
+                0 => "nothing was measured: the window never began".to_owned(),
+                _ => format!("{at_least}{rate} req/s over {seconds:.2} s{early}"),
+            },
+        );
         let bound =
             if self.lower_bound { "  (at least: some requests got no answer in time)" } else { "" };
         line("latency", self.latency_ns.line() + bound);
@@ -229,8 +247,8 @@ impl LoadReport {
         line(
             "connections",
             format!(
-                "{} opened, {} closed by the service, {} opened anew",
-                c.opened, c.server_closes, c.reconnects
+                "{} opened, {} closed by the service, {} opened anew, {} lost",
+                c.opened, c.server_closes, c.reconnects, c.lost
             ),
         );
         line("connecting", c.connect_ns.line());
@@ -239,9 +257,13 @@ impl LoadReport {
             line(
                 "generator",
                 format!(
-                    "{} CPU a request, {} thread(s), the busiest {busy:.0} % busy",
+                    "{} CPU a request, {} thread(s), the busiest {busy:.0} % busy, {} waiting for a CPU",
                     number::duration(ns),
-                    self.generator.threads
+                    self.generator.threads,
+                    self.generator.run_delay_ns.map_or_else(
+                        || "unknown time".to_owned(),
+                        |ns| number::duration(ns as f64)
+                    )
                 ),
             );
         }
@@ -360,6 +382,9 @@ mod tests {
     fn report(tally: Tally) -> LoadReport {
         let measurement = Measurement {
             opened: 1,
+            alive: 1,
+            asked: std::time::Duration::from_secs(1),
+            service_cpu_ns: None,
             connect: Tally::default().connect,
             warm_up: Counts::default(),
             slice: Slice::default(),

@@ -155,11 +155,11 @@ fn busy(generator: Option<f64>, service: Option<f64>) -> Option<String> {
     let (generator, service) = (generator?, service?);
     (generator >= f64::from(BUSY_PERMILLE) / 1000.0 && service < SERVICE_BUSY).then(|| {
         let (generator, service) = (percent(generator), percent(service));
-        format!("its busiest thread was {generator} busy, the service's CPUs {service}")
+        format!("its busiest thread was {generator} busy or waiting for a CPU, the service's CPUs {service} busy")
     })
 }
 
-/// Of the busiest thread, over all slices.
+/// Of the busiest thread, over all slices: the time for which it ran or waited for a CPU.
 fn generator_busy(cell: &Cell) -> Option<f64> {
     let s = &cell.slices;
     let mut spent = 0.0;
@@ -175,14 +175,15 @@ fn service_busy(cell: &Cell) -> Option<f64> {
     Some(spent as f64 / cell.slices.wall_ns.iter().sum::<u64>().max(1) as f64)
 }
 
-/// Little's law: requests under way, on average, for each connection. `None` where some had to
-/// be opened anew: that takes time too, and is the service's.
+/// Little's law: requests under way, on average, for each connection. `None` where more than
+/// 1 % had to be opened anew: that takes time too, and is the service's.
 fn in_use(cell: &Cell, condition: &Condition) -> Option<f64> {
     let settle_ns = condition.settle_ms * 1_000_000;
     let slices_ns = (settle_ns + cell.window_ns) * cell.slices.in_flight_ns.len() as u64;
     let in_flight_ns: u64 = cell.slices.in_flight_ns.iter().sum();
     let whole_ns = slices_ns as f64 * condition.connections as f64;
-    (cell.reconnects == 0 && slices_ns > 0).then(|| in_flight_ns as f64 / whole_ns)
+    let few = cell.reconnects.saturating_mul(100) <= condition.connections as u64;
+    (few && slices_ns > 0).then(|| in_flight_ns as f64 / whole_ns)
 }
 
 fn little(in_use: Option<f64>) -> Option<String> {

@@ -7,6 +7,7 @@ use harness::load::measure::Options;
 use harness::load::tally::Counts;
 use harness::scenario::{Expected, Request};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Sends exactly `requests`, all answered well.
 fn all_right(manner: impl Into<Manner>, connections: usize, requests: u64) {
@@ -238,4 +239,55 @@ fn an_answer_is_judged_by_its_own_request() {
     // Only the last of the five expects a 0.
     assert_eq!(m.tally.counts.ok, server.requests() / 5);
     assert_eq!(m.tally.counts.wrong_body, server.requests() - server.requests() / 5);
+}
+
+/// Neither the memory of the engine nor its clock may be at their mercy.
+#[test]
+fn answers_without_end() {
+    let kib = "x".repeat(1024);
+    let chunk = format!("400\r\n{kib}\r\n").repeat(64).into_bytes();
+    let table = [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", kib.repeat(64).into_bytes()),
+        ("HTTP/1.1 200 OK\r\nX: ", kib.clone().into_bytes()),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", chunk),
+    ];
+    for (head, flood) in table {
+        // One connection is flooded, and so is its successor; the other three are not.
+        let server = Server::start(move |turn: &Turn| match turn.connection {
+            0 | 4 => vec![write(head), Act::Flood(flood.clone())],
+            _ => truth::right(turn),
+        });
+        let began = Instant::now();
+        let m = measured(&server, &options(&server, 4, ms(400)));
+        let c = m.tally.counts;
+        assert!(began.elapsed() < ms(3_000), "{head}: {:?}", began.elapsed());
+        assert_eq!((c.protocol_error, c.failures()), (2, 2), "{head}: {c:?}");
+        assert!(c.ok > 100, "{head}: the others had their turn: {c:?}");
+        // Most of what was sent was never read, and none of it is kept but its beginning.
+        assert!(m.tally.bytes < c.ok * 100 + (40 << 20), "{head}: {}", m.tally.bytes);
+        assert!(m.tally.offenders.iter().all(|o| o.len() <= 2_000), "{head}");
+    }
+}
+
+/// Beyond what is read at one event.
+#[test]
+fn large_answers_are_taken_to_their_end() {
+    let body = "0123456789abcdef".repeat(256 * 1024);
+    let by_length = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunked = format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    for (wire, close) in [(&by_length, false), (&chunked, false), (&by_length, true)] {
+        let wire = wire.clone();
+        let server = Server::start(move |_: &Turn| {
+            let mut acts = vec![write(wire.clone())];
+            acts.extend(close.then_some(Act::Close));
+            acts
+        });
+        let mut options = options(&server, 2, ms(200));
+        let body = Expected::Exact(body.clone().into_bytes());
+        options.target.pool = Arc::from([Request { body, ..truth::get() }]);
+        let m = measured(&server, &options);
+        assert_eq!(m.tally.counts.ok, m.tally.counts.sent - m.tally.counts.stale_close);
+        assert!(m.tally.counts.ok > 1, "{:?}", m.tally.counts);
+    }
 }

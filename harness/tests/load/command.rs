@@ -118,6 +118,33 @@ fn half_of_the_connections_are_not_enough() {
     assert!(message.contains("5 of 10 could be opened"), "{message}");
 }
 
+/// What several threads opened is put together.
+#[cfg(target_os = "linux")]
+#[test]
+fn connections_of_all_threads_are_told() {
+    for (queue, said) in [(7, "7 of 10 could be opened"), (3, "3 of 10 could be opened")] {
+        let (_socket, address) = truth::full_queue(queue);
+        let output =
+            load_at(address, &["-c", "10", "-t", "2", "-d", "100ms", "--timeout", "300ms"]);
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(message.contains(said), "{message}");
+    }
+}
+
+#[test]
+fn lost_connections_are_told_and_fail_the_command() {
+    for (format, counted) in [("json", "\"lost\": 8"), ("text", "0 opened anew, 8 lost")] {
+        let server = Server::start(super::connections::deserting());
+        let output = load(&server, &["-c", "10", "-d", "300ms", "--format", format]);
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert!(shown.contains(counted), "{shown}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(message.contains("only 2 of 10 connections could be kept open"), "{message}");
+    }
+}
+
 /// Before anything is built for it.
 #[test]
 fn what_the_second_engine_cannot_do_is_refused() {

@@ -2,6 +2,7 @@
 
 use super::truth::{self, Act, Manner, Server, Turn, write};
 use super::{assert_all_well, constant, measured, ms, options};
+use harness::load::limit::Limit;
 use harness::load::measure::{self, Options};
 use harness::load::tally::Counts;
 use std::time::{Duration, Instant};
@@ -132,8 +133,11 @@ fn a_server_that_dies_leaves_what_was_measured() {
     let c = m.tally.counts;
     assert!(c.ok > 0);
     assert!(c.sent <= server.requests() + 4 && c.failures() <= 4, "{c:?}");
-    // Nobody is left to ask: there is no reason to wait.
+    // Nobody is left to ask: there is no reason to wait, and no window any more.
     assert!(took < ms(2_500), "{took:?}");
+    assert_eq!((m.alive, m.tally.lost, m.tally.reconnects), (0, 4, 0));
+    assert!(m.slice.window_ns < 1_000_000_000, "{} ns", m.slice.window_ns);
+    assert_eq!(m.asked, ms(3_000));
 }
 
 #[test]
@@ -143,4 +147,31 @@ fn requests_for_a_dead_server_are_told_though_never_sent() {
     let (m, _) = measured_until_death(&server, &paced);
     assert!(m.tally.counts.ok > 0);
     assert_eq!(m.tally.counts.sent + m.slice.account.never_sent, 1_000);
+}
+
+/// A service that closes connections and listens no more.
+pub fn deserting() -> Manner {
+    let answer = |turn: &Turn| match (turn.connection, turn.on_connection) {
+        (2.., 4) => vec![write(truth::with_header("Connection: close")), Act::Close],
+        _ => vec![Act::Wait(ms(1)), write(truth::ANSWER)],
+    };
+    Manner { listens_for: 10, ..Manner::from(answer) }
+}
+
+#[test]
+fn connections_that_cannot_be_opened_again_are_counted() {
+    for threads in [1, 2] {
+        let server = Server::start(deserting());
+        let m = measured(&server, &Options { threads, ..options(&server, 10, ms(300)) });
+        assert_eq!((m.alive, m.tally.lost, m.tally.reconnects), (2, 8, 0));
+        assert_eq!((m.tally.counts.failures(), m.tally.server_closes), (0, 8));
+        // Those that are left are loaded to the end, and measured against themselves alone.
+        assert_eq!(m.slice.window_ns, 300_000_000);
+        let account = m.slice.account;
+        let share = account.connected_ns as f64 / 3e9;
+        assert!((0.19..0.35).contains(&share), "2 of 10 connections and a little: {share}");
+        assert!(account.in_flight_ns <= account.connected_ns);
+        let idle = m.limits.iter().any(|l| matches!(l, Limit::Idle { share } if *share < 0.5));
+        assert!(!idle, "{:?}", m.limits);
+    }
 }

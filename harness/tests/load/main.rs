@@ -6,6 +6,7 @@ mod connections;
 mod latency;
 mod parser;
 mod reference;
+mod stopping;
 mod truth;
 
 use harness::load::measure::{self, Measurement, Options};
@@ -61,9 +62,10 @@ fn assert_books_balance(m: &Measurement) {
     assert_eq!(m.slice.ok, c.ok);
     assert!(m.slice.in_window <= c.ok);
     assert_eq!(m.slice.hung, c.timed_out + c.unfinished);
-    // What makes a connection useless, and nothing else, replaces it.
+    // What makes a connection useless, and nothing else, replaces it, or loses it.
     let useless = t.server_closes + t.surplus + c.protocol_error + c.stale_close + c.truncated;
-    assert_eq!(t.reconnects, useless + c.timed_out + c.unfinished, "{c:?}");
+    assert_eq!(t.reconnects + t.lost, useless + c.timed_out + c.unfinished, "{c:?}");
+    assert_eq!(m.alive as u64 + t.lost, m.opened as u64, "lost in the warm-up: none");
     if let Some(paced) = &t.paced {
         assert_eq!(paced.slip.len(), t.latency.len());
         assert_eq!(paced.service_time.len(), t.latency.len());

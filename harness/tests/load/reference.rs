@@ -2,7 +2,7 @@
 //! the engine's with it. Shared by the property test (`parser.rs`) and the fuzz target
 //! (`harness/fuzz`).
 
-use harness::load::response::{self, Body, Head};
+use harness::load::response::{self, Body, Chunks, Head};
 use regex::bytes::Regex;
 use std::sync::LazyLock;
 
@@ -147,7 +147,7 @@ fn take(bytes: &mut &[u8], n: usize) -> Result<Vec<u8>, Stop> {
 #[derive(Default)]
 struct Incremental {
     head: Option<Head>,
-    decoded: Vec<u8>,
+    chunks: Chunks,
 }
 
 impl Incremental {
@@ -159,11 +159,11 @@ impl Incremental {
             }
         }
         let Some(head) = self.head else { return Verdict::Incomplete };
-        let body = match response::body(bytes, &head, &mut self.decoded) {
+        let body = match response::body(bytes, &head, &mut self.chunks) {
             Ok(None) => return Verdict::Incomplete,
             Err(_) => return Verdict::Wrong,
             Ok(Some(Body::InPlace(range))) => bytes[range].to_vec(),
-            Ok(Some(Body::Decoded)) => self.decoded.clone(),
+            Ok(Some(Body::Decoded)) => self.chunks.decoded().to_vec(),
         };
         Verdict::Complete { status: head.status, close: head.close, body }
     }

@@ -50,6 +50,8 @@ pub struct Turn {
 pub enum Act {
     /// Writes.
     Write(Vec<u8>),
+    /// Writes this again and again until the client has gone.
+    Flood(Vec<u8>),
     /// Does nothing for so long.
     Wait(Duration),
     /// Closes the connection.
@@ -69,11 +71,18 @@ pub struct Manner {
     pub refuses: fn(u64) -> bool,
     /// It answers as soon as the head of a request is in and reads nothing behind that.
     pub impatient: bool,
+    /// After so many connections nobody listens any more; those that are open stay.
+    pub listens_for: u64,
 }
 
 impl<F: Fn(&Turn) -> Vec<Act> + Send + Sync + 'static> From<F> for Manner {
     fn from(answer: F) -> Self {
-        Self { answer: Box::new(answer), refuses: |_| false, impatient: false }
+        Self {
+            answer: Box::new(answer),
+            refuses: |_| false,
+            impatient: false,
+            listens_for: u64::MAX,
+        }
     }
 }
 
@@ -124,7 +133,10 @@ impl Server {
         });
         let accepting = {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || accept(&listener, &shared))
+            thread::spawn(move || {
+                accept(&listener, &shared);
+                drop(listener);
+            })
         };
         Self { address, shared, accepting: Mutex::new(Some(accepting)) }
     }
@@ -210,7 +222,9 @@ fn add(count: &AtomicU64) -> u64 {
 }
 
 fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
-    while let Ok((stream, _)) = listener.accept() {
+    while read(&shared.counts.accepted) < shared.manner.listens_for
+        && let Ok((stream, _)) = listener.accept()
+    {
         if shared.ended.load(Ordering::SeqCst) {
             return;
         }
@@ -250,6 +264,11 @@ fn serve(stream: &mut TcpStream, connection: u64, shared: &Shared) -> io::Result
         for act in (shared.manner.answer)(&turn) {
             match act {
                 Act::Write(bytes) => stream.write_all(&bytes)?,
+                Act::Flood(bytes) => {
+                    while !shared.ended.load(Ordering::SeqCst) {
+                        stream.write_all(&bytes)?;
+                    }
+                }
                 Act::Wait(duration) => thread::sleep(duration),
                 Act::Close => {
                     add(&counts.closed);
