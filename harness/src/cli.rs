@@ -275,7 +275,7 @@ pub struct Calibrate {
 /// Arguments of `pace`.
 #[derive(Debug, Args)]
 pub struct Pace {
-    /// Write the tables into this document, between its markers, instead of printing them.
+    /// Also write the tables into this document, between its markers.
     #[arg(long, value_name = "FILE")]
     pub write_docs: Option<PathBuf>,
 }

@@ -2,8 +2,8 @@
 
 use super::project::{Machinery, Project};
 use super::{
-    Interrupted, Unsuccessful, Usage, goose, new_seed, prepare, print, print_json, say,
-    write_spliced,
+    Interrupted, Unsuccessful, Usage, check_spliced, check_writable, goose, new_seed, prepare,
+    print, print_json, refuse_debug_build, say, write_spliced,
 };
 use crate::calibrate::peer::{self, Peer};
 use crate::calibrate::{Bench, Cell, LEAN, Size};
@@ -36,12 +36,13 @@ struct Calibration {
 }
 
 pub fn run(project: &Project, args: &Calibrate) -> anyhow::Result<()> {
-    if cfg!(debug_assertions) {
-        return Err(Usage(
-            "this is a debug build; use `cargo run --release -- calibrate`".to_owned(),
-        )
-        .into());
+    if let Some(file) = &args.out {
+        check_writable("--out", file)?;
     }
+    if let Some(file) = &args.write_docs {
+        check_spliced("--write-docs", file, SPLICE)?;
+    }
+    refuse_debug_build("calibrate")?;
     let size = if args.quick {
         Size { rounds: 6, slice_ms: 1_000 }
     } else {
@@ -127,7 +128,12 @@ fn names(peers: &[Peer]) -> String {
     if all.is_empty() { "none found".to_owned() } else { all.join(", ") }
 }
 
+/// Printed first: what cannot be written shall not be lost.
 fn show(c: &Calibration, args: &Calibrate) -> anyhow::Result<()> {
+    match args.output.format {
+        Format::Json => print_json(c)?,
+        format => print(&tables(c, format))?,
+    }
     if let Some(file) = &args.out {
         std::fs::write(file, serde_json::to_string_pretty(c)? + "\n")
             .map_err(|e| Usage(format!("--out {}: {e}", file.display())))?;
@@ -135,10 +141,7 @@ fn show(c: &Calibration, args: &Calibrate) -> anyhow::Result<()> {
     if let Some(file) = &args.write_docs {
         write_spliced("--write-docs", file, SPLICE, &tables(c, Format::Markdown))?;
     }
-    match args.output.format {
-        Format::Json => print_json(c),
-        format => print(&tables(c, format)),
-    }
+    Ok(())
 }
 
 fn tables(c: &Calibration, format: Format) -> String {

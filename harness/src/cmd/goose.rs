@@ -8,8 +8,8 @@ use crate::goose::{self, GOOSE, Goose, METHODS, Order, Request};
 use crate::host::limits;
 use crate::load::measure::Options;
 use crate::process::command;
+use crate::report::foreign::hgrm;
 use crate::report::goose::GooseReport;
-use crate::report::load::hgrm;
 use anyhow::Context;
 use std::net::TcpStream;
 use std::time::Duration;
@@ -76,7 +76,13 @@ pub fn run(
     let shown = GooseReport::new(&report, &latency, target, options.connections);
     match args.format {
         LoadFormat::Text => print(&shown.text())?,
-        LoadFormat::Hgrm => print(&hgrm(&latency))?,
+        LoadFormat::Hgrm => {
+            let failed = report.counts.failures();
+            if failed > 0 {
+                say(&format!("warning: {failed} of {} requests failed", report.counts.sent));
+            }
+            print(&hgrm(&latency, report.latency.max_ns.unwrap_or(0)))?;
+        }
         LoadFormat::Json | LoadFormat::Oha => print_json(&shown)?,
     }
     if interrupted {

@@ -4,10 +4,11 @@ use super::project::Project;
 use super::{Interrupted, Unsuccessful, Usage, goose, new_seed, print, print_json, say};
 use crate::cli::{ArrivalsName, EngineName, Load, LoadFormat};
 use crate::host::{affinity, limits};
-use crate::load::measure::{self, Options};
+use crate::load::measure::{self, Measurement, Options};
 use crate::load::{Arrivals, Pace, Target};
 use crate::process::{Interrupt, tree};
-use crate::report::load::{LoadReport, hgrm, oha};
+use crate::report::foreign::{hgrm, oha};
+use crate::report::load::LoadReport;
 use crate::scenario::{Expected, Request};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -60,21 +61,39 @@ pub fn run(args: &Load, project: impl FnOnce() -> anyhow::Result<Project>) -> an
     match args.format {
         LoadFormat::Text => print(&report.text())?,
         LoadFormat::Json => print_json(&report)?,
-        LoadFormat::Hgrm => print(&hgrm(&measurement.tally.latency))?,
-        LoadFormat::Oha => print_json(&oha(&measurement))?,
+        LoadFormat::Hgrm => {
+            warn(&report);
+            print(&hgrm(&measurement.tally.latency, measurement.tally.max_ns))?;
+        }
+        LoadFormat::Oha => {
+            warn(&report);
+            print_json(&oha(&measurement, args.expect_status))?;
+        }
     }
     if interrupt.is_set() {
         return Err(Interrupted.into());
     }
-    if measurement.tally.counts.ok == 0 {
-        return Err(Unsuccessful("no request was answered as expected".to_owned()).into());
+    verdict(&measurement).map_err(|e| Unsuccessful(e).into())
+}
+
+/// For formats that have no place for them.
+fn warn(report: &LoadReport) {
+    report.warnings().iter().for_each(|warning| say(&format!("warning: {warning}")));
+}
+
+/// Whether the figures are worth anything as they stand.
+fn verdict(measurement: &Measurement) -> Result<(), String> {
+    let m = measurement;
+    if m.tally.counts.ok == 0 {
+        return Err("no request was answered as expected".to_owned());
     }
-    if measurement.alive < measurement.opened {
-        return Err(Unsuccessful(format!(
-            "only {} of {} connections could be kept open",
-            measurement.alive, measurement.opened
-        ))
-        .into());
+    if m.alive < m.opened {
+        return Err(format!("only {} of {} connections could be kept open", m.alive, m.opened));
+    }
+    if m.tally.surplus > 0 {
+        // Behind good answers, so that no request failed; but who answers what was not asked
+        // is no HTTP server, and its good answers are not to be trusted either.
+        return Err(format!("{} times bytes came that nobody had asked for", m.tally.surplus));
     }
     Ok(())
 }
@@ -178,7 +197,10 @@ impl Url {
         let (host, port) = match port_at {
             None => (authority, 80),
             Some(i) => {
-                let port = authority[i + 1..].parse().ok().filter(|p| *p > 0);
+                let digits = &authority[i + 1..];
+                // A sign would be parsed, too.
+                let all = digits.bytes().all(|b| b.is_ascii_digit());
+                let port = digits.parse().ok().filter(|p| all && *p > 0);
                 (&authority[..i], port.ok_or(format!("`{}` is no port", &authority[i + 1..]))?)
             }
         };
@@ -217,8 +239,11 @@ fn request(args: &Load, url: &Url) -> Result<Request, String> {
     for (name, value) in headers(args, url)? {
         head += &format!("{name}: {value}\r\n");
     }
-    if let Some(body) = &args.body {
-        head += &format!("Content-Length: {}\r\n", body.len());
+    // RFC 9110, 8.6: a method that gives its content a meaning says so when there is none.
+    let meant = ["POST", "PUT", "PATCH"].contains(&args.method.as_str());
+    let length = args.body.as_ref().map(String::len).or(meant.then_some(0));
+    if let Some(length) = length {
+        head += &format!("Content-Length: {length}\r\n");
     }
     head += "\r\n";
     let mut bytes = head.into_bytes();
@@ -271,6 +296,9 @@ mod tests {
             ("http://127.0.0.1:x/", "no port"),
             ("http://127.0.0.1:0/", "no port"),
             ("http://127.0.0.1:99999/", "no port"),
+            ("http://127.0.0.1:+80/", "no port"),
+            ("http://127.0.0.1:-80/", "no port"),
+            ("http://127.0.0.1:/", "no port"),
             ("http:///users", "no host"),
             ("http://127.0.0.1:80/a b", "percent-encode"),
             ("http://127.0.0.1:80/é", "percent-encode"),

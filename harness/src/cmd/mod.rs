@@ -119,12 +119,48 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Finds out before anything is measured whether `file`, which `option` named, can be written.
+fn check_writable(option: &str, file: &Path) -> anyhow::Result<()> {
+    let is_new = !file.exists();
+    // Nothing is appended: what is there stays until there is something better.
+    std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(file)
+        .map_err(|e| Usage(format!("{option} {}: cannot be written: {e}", file.display())))?;
+    if is_new {
+        std::fs::remove_file(file)?;
+    }
+    Ok(())
+}
+
+/// Finds out before anything is measured whether [`write_spliced`] could do its work.
+fn check_spliced(option: &str, file: &Path, name: &str) -> anyhow::Result<()> {
+    spliced(option, file, name, "")?;
+    check_writable(option, file)
+}
+
 /// Puts `content` into the part `name` of the document `file`, which `option` named.
 fn write_spliced(option: &str, file: &Path, name: &str, content: &str) -> anyhow::Result<()> {
+    let text = spliced(option, file, name, content)?;
+    std::fs::write(file, text)
+        .map_err(|e| Usage(format!("{option} {}: cannot be written: {e}", file.display())))?;
+    Ok(())
+}
+
+fn spliced(option: &str, file: &Path, name: &str, content: &str) -> Result<String, Usage> {
     let wrong = |e: String| Usage(format!("{option} {}: {e}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|e| wrong(format!("cannot be read: {e}")))?;
-    let text = splice(&text, name, content).map_err(wrong)?;
-    std::fs::write(file, text).map_err(|e| wrong(format!("cannot be written: {e}")))?;
+    splice(&text, name, content).map_err(wrong)
+}
+
+/// Refuses to measure with an engine that the compiler did not optimise.
+fn refuse_debug_build(command: &str) -> Result<(), Usage> {
+    if cfg!(debug_assertions) {
+        return Err(Usage(format!(
+            "this is a debug build; use `cargo run --release -- {command}`"
+        )));
+    }
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! `harness pace`: shows on this machine what the engine makes of servers of known
 //! behaviour, and what the choice of a pace hides.
 
-use super::{Unsuccessful, print, say, write_spliced};
+use super::{Unsuccessful, check_spliced, print, refuse_debug_build, say, write_spliced};
 use crate::cli::Pace as Args;
 use crate::host::affinity;
 use crate::host::facts;
@@ -29,29 +29,36 @@ const STALL: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs
 const CONNECTIONS: usize = 50;
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    if let Some(file) = &args.write_docs {
+        check_spliced("--write-docs", file, SPLICE)?;
+    }
+    refuse_debug_build("pace")?;
     // Before this thread is pinned to some of the CPUs.
     let host = facts::read();
     let layout = Layout::default_for(&host.cpus);
-    let text = |format| -> anyhow::Result<String> {
-        say("10 s at a constant pace against a fixed delay");
-        let (fixed, account) =
-            load(&layout, Behaviour { delay: DELAY, stall: None }, constant(RATE))?;
-        say("10 s at each pace against a server that stalls once for 2 s");
-        let stall = Behaviour { delay: Duration::ZERO, stall: Some(STALL) };
-        let (closed, _) = load(&layout, stall, Pace::Closed)?;
-        let (paced, _) = load(&layout, stall, constant(STALL_RATE))?;
-        Ok(format!(
-            "{}\n{}\nMeasured {} on {}, {} CPUs ({layout}), kernel {}.\n",
+    say("10 s at a constant pace against a fixed delay");
+    let (fixed, account) = load(&layout, Behaviour { delay: DELAY, stall: None }, constant(RATE))?;
+    say("10 s at each pace against a server that stalls once for 2 s");
+    let stall = Behaviour { delay: Duration::ZERO, stall: Some(STALL) };
+    let (closed, _) = load(&layout, stall, Pace::Closed)?;
+    let (paced, _) = load(&layout, stall, constant(STALL_RATE))?;
+    let measured = crate::experiment::timestamp();
+    let text = |format| {
+        format!(
+            "{}\n{}\nMeasured {measured} on {}, {} CPUs ({layout}), kernel {}.\n",
             fixed_table(&fixed, &account).print(format),
             stall_table(&closed, &paced).print(format),
-            crate::experiment::timestamp(),
             host.cpu_model,
             host.cpus.len(),
             host.kernel
-        ))
+        )
     };
-    let Some(file) = &args.write_docs else { return print(&text(Format::Text)?) };
-    write_spliced("--write-docs", file, SPLICE, &text(Format::Markdown)?)
+    // Printed first: what cannot be written shall not be lost.
+    print(&text(Format::Text))?;
+    match &args.write_docs {
+        Some(file) => write_spliced("--write-docs", file, SPLICE, &text(Format::Markdown)),
+        None => Ok(()),
+    }
 }
 
 fn constant(rate: f64) -> Pace {
@@ -89,17 +96,30 @@ fn load(
         warm_up: Duration::ZERO,
         duration: Duration::from_secs(10),
     };
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
+    let (measured, served) = std::thread::scope(|scope| {
+        let server = scope.spawn(|| {
             affinity::pin(&layout.subject)?;
             server.run(&stop)
         });
         let pinned = affinity::pin(&layout.load);
         let measured = pinned.and_then(|()| measure::measure(&options, &mut || None));
         stop.store(true, Ordering::Relaxed);
-        let measured = measured.map_err(|e| Unsuccessful(e.to_string()))?;
-        Ok((measured, account))
-    })
+        let served = server.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (measured, served)
+    });
+    served.map_err(|e| Unsuccessful(format!("the server failed: {e}")))?;
+    let measured = measured.map_err(|e| Unsuccessful(e.to_string()))?;
+    let counts = &measured.tally.counts;
+    if counts.failures() > 0 || measured.alive < measured.opened {
+        return Err(Unsuccessful(format!(
+            "{} of {} requests failed and {} connections were lost; a known server must answer all",
+            counts.failures(),
+            counts.sent,
+            measured.tally.lost
+        ))
+        .into());
+    }
+    Ok((measured, account))
 }
 
 fn fixed_table(m: &Measurement, account: &Account) -> Table {
@@ -119,10 +139,10 @@ fn fixed_table(m: &Measurement, account: &Account) -> Table {
         "–".to_owned(),
         count(n as u64),
     ]);
-    table.row(row("latency", &m.tally.latency));
+    table.row(row("latency", &m.tally.latency, m.tally.max_ns));
     if let Some(paced) = &m.tally.paced {
-        table.row(row("service time", &paced.service_time));
-        table.row(row("slip", &paced.slip));
+        table.row(row("service time", &paced.service_time, paced.service_time_max_ns));
+        table.row(row("slip", &paced.slip, paced.slip_max_ns));
     }
     table
 }
@@ -132,19 +152,20 @@ fn stall_table(closed: &Measurement, paced: &Measurement) -> Table {
         "10 s on {CONNECTIONS} connections against a server that does nothing for 2 s, once"
     );
     let mut table = Table::new(title, &["pace", "mean", "p50", "p99", "max", "n"]);
-    table.row(row("closed", &closed.tally.latency));
-    table.row(row(&format!("constant, {} req/s", count(STALL_RATE as u64)), &paced.tally.latency));
+    let of = |name: &str, m: &Measurement| row(name, &m.tally.latency, m.tally.max_ns);
+    table.row(of("closed", closed));
+    table.row(of(&format!("constant, {} req/s", count(STALL_RATE as u64)), paced));
     table
 }
 
-fn row(name: &str, h: &Histogram<u64>) -> Vec<String> {
+fn row(name: &str, h: &Histogram<u64>, max_ns: u64) -> Vec<String> {
     let at = |q: f64| duration(h.value_at_quantile(q) as f64);
     vec![
         name.to_owned(),
         duration(h.mean()),
         at(0.5),
         at(0.99),
-        duration(h.max() as f64),
+        duration(max_ns as f64),
         count(h.len()),
     ]
 }

@@ -2,8 +2,9 @@
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Descriptors that the harness needs besides connections: pipes, files, epoll.
-const OWN_DESCRIPTORS: u64 = 256;
+/// Descriptors that the harness needs besides connections: three standard streams, three for
+/// each thread of the generator, up to four for each service, some files.
+const OWN_DESCRIPTORS: u64 = 64;
 
 /// Raises the soft limit to the hard one (services inherit it) and checks that
 /// `connections` fit.

@@ -9,6 +9,7 @@ use super::timer::Timer;
 use crate::scenario::{Expected, Request};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
+use socket2::{Domain, Socket, Type};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -20,12 +21,18 @@ use std::time::{Duration, Instant};
 pub const GET_BODY: &[u8] = br#"{"id":"1","name":"Ada Lovelace","email":"ada@example.org"}"#;
 const LISTENER: Token = Token(usize::MAX);
 const TIMER: Token = Token(usize::MAX - 1);
+/// Connections that may wait to be accepted; the kernel takes less if its own limit is lower.
+const BACKLOG: i32 = 4096;
 /// How often it looks whether somebody wants it to end.
 const LOOK: Duration = Duration::from_millis(200);
 const GET_ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\
     Content-Length: 58\r\n\r\n{\"id\":\"1\",\"name\":\"Ada Lovelace\",\"email\":\"ada@example.org\"}";
 const POST_ANSWER: &[u8] = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\n\
     Content-Length: 58\r\n\r\n{\"id\":\"10001\",\"name\":\"Ada King\",\"email\":\"ada@example.org\"}";
+
+/// Headers of nearly every request, and of any: room for the latter takes time to prepare.
+const FEW_HEADERS: usize = 32;
+const MANY_HEADERS: usize = 1024;
 
 /// `request`, with what this server answers to it.
 pub fn expecting(request: &Request) -> Request {
@@ -79,7 +86,7 @@ impl Server {
     pub fn bind(address: SocketAddr, behaviour: Behaviour) -> io::Result<Self> {
         let poll = Poll::new()?;
         let timer = Timer::new(poll.registry(), TIMER)?;
-        let mut listener = TcpListener::bind(address)?;
+        let mut listener = listen(address)?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         Ok(Self {
             poll,
@@ -193,6 +200,17 @@ impl Server {
     }
 }
 
+/// With a queue that takes as many connections as anybody opens at a time.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    // As usual for servers: a port on which connections were closed can be had again.
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(TcpListener::from_std(socket.into()))
+}
+
 impl Connection {
     /// Reads what has come and calls `answer` with the first byte of each request; an error
     /// when the connection is over.
@@ -208,11 +226,11 @@ impl Connection {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(e) => return Err(e),
             };
-            if self.partial.is_empty() && end(&buffer[..n]) == Some(n) {
+            if self.partial.is_empty() && end(&buffer[..n])? == Some(n) {
                 answer(&mut self.stream, buffer[0])?;
             } else {
                 self.partial.extend_from_slice(&buffer[..n]);
-                while let Some(end) = end(&self.partial) {
+                while let Some(end) = end(&self.partial)? {
                     let first = self.partial[0];
                     self.partial.drain(..end);
                     answer(&mut self.stream, first)?;
@@ -231,21 +249,33 @@ fn answer(stream: &mut TcpStream, first: u8) -> io::Result<()> {
 }
 
 /// Where the request at the beginning of `bytes` ends, if all of it has come.
-fn end(bytes: &[u8]) -> Option<usize> {
+///
+/// # Errors
+/// When it is none: its sender would wait for ever.
+fn end(bytes: &[u8]) -> io::Result<Option<usize>> {
     if bytes.first() != Some(&b'P') && bytes.ends_with(b"\r\n\r\n") {
         // Nearly always; two pipelined requests would look the same, and nobody here sends them.
-        return Some(bytes.len());
+        return Ok(Some(bytes.len()));
     }
-    let mut headers = [httparse::EMPTY_HEADER; 32];
+    match end_among::<FEW_HEADERS>(bytes) {
+        Err(httparse::Error::TooManyHeaders) => end_among::<MANY_HEADERS>(bytes),
+        end => end,
+    }
+    .map_err(|e| io::Error::new(ErrorKind::InvalidData, e))
+}
+
+/// The same for a request with at most `N` headers.
+fn end_among<const N: usize>(bytes: &[u8]) -> Result<Option<usize>, httparse::Error> {
+    let mut headers = [httparse::EMPTY_HEADER; N];
     let mut request = httparse::Request::new(&mut headers);
-    let Ok(httparse::Status::Complete(head)) = request.parse(bytes) else { return None };
+    let httparse::Status::Complete(head) = request.parse(bytes)? else { return Ok(None) };
     let length = request
         .headers
         .iter()
         .find(|h| h.name.eq_ignore_ascii_case("content-length"))
         .and_then(|h| std::str::from_utf8(h.value).ok()?.trim().parse::<usize>().ok())
         .unwrap_or(0);
-    Some(head + length).filter(|&end| end <= bytes.len())
+    Ok(Some(head.saturating_add(length)).filter(|&end| end <= bytes.len()))
 }
 
 #[cfg(test)]
@@ -264,9 +294,15 @@ mod tests {
 
     #[test]
     fn the_end_of_a_request() {
+        let end = |bytes: &[u8]| end(bytes).expect("a request");
         assert_eq!(end(b"GET / HTTP/1.1\r\n\r\n"), Some(18));
         assert_eq!(end(b"GET / HTTP/1.1\r\n"), None);
         assert_eq!(end(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{"), None);
         assert_eq!(end(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}"), Some(40));
+        let many = format!("POST / HTTP/1.1\r\n{}", "A: b\r\n".repeat(100));
+        let wire = format!("{many}Content-Length: 2\r\n\r\n{{}}");
+        assert_eq!(end(wire.as_bytes()), Some(wire.len()));
+        assert_eq!(end(&wire.as_bytes()[..wire.len() - 1]), None);
+        assert!(super::end(b"P\0\r\n\r\n").is_err());
     }
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 pub const MAX_LATENCY_NS: u64 = 60_000_000_000;
 /// Offending answers kept as they came.
 const KEPT_OFFENDERS: usize = 3;
+const SAME_BOUNDS: &str = "histograms of one kind have the same bounds";
 /// Characters kept of one.
 const KEPT_OFFENDER_CHARS: usize = 500;
 
@@ -42,6 +43,12 @@ pub struct Paced {
     pub slip: Histogram<u64>,
     /// Of the slip, what is the generator's own: from when a connection was free, ns.
     pub own_slip: Histogram<u64>,
+    /// Exact longest service time, ns.
+    pub service_time_max_ns: u64,
+    /// Exact longest slip, ns.
+    pub slip_max_ns: u64,
+    /// Exact longest own slip, ns.
+    pub own_slip_max_ns: u64,
 }
 
 /// Outcomes of requests. Each request ends as exactly one, so `sent` is the sum of the others.
@@ -95,6 +102,8 @@ pub struct Tally {
     pub latency: Histogram<u64>,
     /// Latency of failed requests, ns, whenever they were sent.
     pub failed_latency: Histogram<u64>,
+    /// Exact longest of these, ns; 0 when there is none.
+    pub failed_max_ns: u64,
     /// Latencies that `latency` could not hold; their exact size is in `max_ns`.
     pub out_of_range: u64,
     /// Exact longest latency in `latency` or out of its range, ns; 0 when there is none.
@@ -151,6 +160,7 @@ impl Default for Tally {
             paced: None,
             latency: histogram(),
             failed_latency: histogram(),
+            failed_max_ns: 0,
             out_of_range: 0,
             max_ns: 0,
             max_at: None,
@@ -163,6 +173,31 @@ impl Default for Tally {
 pub fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, MAX_LATENCY_NS, 3)
         .unwrap_or_else(|e| unreachable!("the bounds are constants: {e}"))
+}
+
+impl Paced {
+    fn record(&mut self, flight: &Flight, latency_ns: u64) {
+        let slip_ns = nanoseconds(flight.sent.saturating_duration_since(flight.due));
+        let own_ns = nanoseconds(flight.sent.saturating_duration_since(flight.free));
+        let service_ns = latency_ns.saturating_sub(slip_ns);
+        // What the histogram of latency can hold, those of its parts can; what it cannot is
+        // counted there.
+        let _ = self.slip.record(slip_ns);
+        let _ = self.own_slip.record(own_ns);
+        let _ = self.service_time.record(service_ns);
+        self.slip_max_ns = self.slip_max_ns.max(slip_ns);
+        self.own_slip_max_ns = self.own_slip_max_ns.max(own_ns);
+        self.service_time_max_ns = self.service_time_max_ns.max(service_ns);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.service_time.add(&other.service_time).expect(SAME_BOUNDS);
+        self.slip.add(&other.slip).expect(SAME_BOUNDS);
+        self.own_slip.add(&other.own_slip).expect(SAME_BOUNDS);
+        self.service_time_max_ns = self.service_time_max_ns.max(other.service_time_max_ns);
+        self.slip_max_ns = self.slip_max_ns.max(other.slip_max_ns);
+        self.own_slip_max_ns = self.own_slip_max_ns.max(other.own_slip_max_ns);
+    }
 }
 
 impl Tally {
@@ -180,12 +215,7 @@ impl Tally {
             (self.max_ns, self.max_at) = (latency_ns, Some(now));
         }
         if let Some(paced) = &mut self.paced {
-            let slip_ns = nanoseconds(flight.sent.saturating_duration_since(flight.due));
-            // What latency can hold, its two parts can; what it cannot is counted above.
-            let _ = paced.slip.record(slip_ns);
-            let own = flight.sent.saturating_duration_since(flight.free);
-            let _ = paced.own_slip.record(nanoseconds(own));
-            let _ = paced.service_time.record(latency_ns.saturating_sub(slip_ns));
+            paced.record(flight, latency_ns);
         }
     }
 
@@ -198,7 +228,14 @@ impl Tally {
     /// From now on requests have due times.
     pub fn pace(&mut self) {
         self.paced.get_or_insert_with(|| {
-            Box::new(Paced { service_time: histogram(), slip: histogram(), own_slip: histogram() })
+            Box::new(Paced {
+                service_time: histogram(),
+                slip: histogram(),
+                own_slip: histogram(),
+                service_time_max_ns: 0,
+                slip_max_ns: 0,
+                own_slip_max_ns: 0,
+            })
         });
     }
 
@@ -219,6 +256,7 @@ impl Tally {
         }
         // Out of range here means a time-out of more than a minute: its count stands above.
         let _ = self.failed_latency.record(latency_ns);
+        self.failed_max_ns = self.failed_max_ns.max(latency_ns);
         if !offender.is_empty() && self.offenders.len() < KEPT_OFFENDERS {
             // A character takes at most four bytes; the rest may be megabytes.
             let start = &offender[..offender.len().min(4 * KEPT_OFFENDER_CHARS)];
@@ -237,20 +275,18 @@ impl Tally {
         self.server_closes += other.server_closes;
         self.reconnects += other.reconnects;
         self.lost += other.lost;
-        let same_bounds = "histograms of one kind have the same bounds";
         if let Some(other) = &other.paced {
             self.pace();
             if let Some(paced) = &mut self.paced {
-                paced.service_time.add(&other.service_time).expect(same_bounds);
-                paced.slip.add(&other.slip).expect(same_bounds);
-                paced.own_slip.add(&other.own_slip).expect(same_bounds);
+                paced.merge(other);
             }
         }
         self.bytes += other.bytes;
         self.surplus += other.surplus;
-        self.connect.add(&other.connect).expect(same_bounds);
-        self.latency.add(&other.latency).expect(same_bounds);
-        self.failed_latency.add(&other.failed_latency).expect(same_bounds);
+        self.connect.add(&other.connect).expect(SAME_BOUNDS);
+        self.latency.add(&other.latency).expect(SAME_BOUNDS);
+        self.failed_latency.add(&other.failed_latency).expect(SAME_BOUNDS);
+        self.failed_max_ns = self.failed_max_ns.max(other.failed_max_ns);
         self.out_of_range += other.out_of_range;
         if other.max_ns > self.max_ns {
             (self.max_ns, self.max_at) = (other.max_ns, other.max_at);
@@ -303,6 +339,7 @@ mod tests {
         tally.counts.sent = 1;
         tally.fail(Failure::TimedOut, 61_000_000_000, b"");
         assert_eq!((tally.counts.timed_out, tally.max_ns, tally.latency.len()), (1, 0, 0));
+        assert_eq!(tally.failed_max_ns, 61_000_000_000);
         assert!(tally.counts.is_conserved());
     }
 
@@ -319,6 +356,8 @@ mod tests {
         let ms = |h: &Histogram<u64>| (h.mean() / 1e6).round() as u64;
         assert_eq!((ms(&tally.latency), ms(&paced.slip), ms(&paced.service_time)), (40, 30, 10));
         assert_eq!(ms(&paced.own_slip), 10);
+        let longest = (paced.slip_max_ns, paced.own_slip_max_ns, paced.service_time_max_ns);
+        assert_eq!(longest, (30_000_000, 10_000_000, 10_000_000));
     }
 
     #[test]

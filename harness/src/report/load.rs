@@ -2,8 +2,8 @@
 
 use super::number;
 use crate::load::measure::Measurement;
-use crate::load::tally::{Counts, nanoseconds};
-use crate::stats::quantile::SAMPLES_BEYOND;
+use crate::load::tally::{Counts, Paced, nanoseconds};
+use crate::stats::quantile;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -44,6 +44,9 @@ pub struct LoadReport {
     pub slip_ns: Option<Summary>,
     /// Of it, what is the generator's own: from when a connection was free.
     pub own_slip_ns: Option<Summary>,
+    /// From when a failed request was due until it had failed; of one that was never answered,
+    /// its age at the end.
+    pub failed_latency_ns: Summary,
     /// Right answers that took longer than a minute: in `max`, and in no percentile.
     pub out_of_range: u64,
     /// Requests never answered, or out of range: the top percentiles are at least what they
@@ -55,6 +58,8 @@ pub struct LoadReport {
     pub warm_up: Counts,
     /// CPU time of the generator for a request; null where the system does not tell.
     pub cpu_ns_per_request: Option<f64>,
+    /// CPU time of the service within the window for an answer; null where it is unknown.
+    pub service_cpu_ns_per_request: Option<f64>,
     /// What the generator noticed of itself.
     pub generator: Generator,
     /// The figures may be the generator's.
@@ -92,8 +97,13 @@ pub struct Connections {
     lost: u64,
     /// Reads that yielded bytes nobody had asked for.
     surplus: u64,
+    /// More than 1 % of the connections were opened anew or lost: the figures also measure
+    /// that.
+    many_reconnects: bool,
     /// Opening the first ones.
     connect_ns: Summary,
+    /// Opening connections anew, within the window; in no latency.
+    reconnect_ns: Summary,
 }
 
 /// The generator's account of itself over the window.
@@ -115,7 +125,7 @@ impl Summary {
         let n = histogram.len();
         let mut withheld = BTreeMap::new();
         let mut quantile = |(name, q): (&'static str, f64)| {
-            if n as f64 * (1.0 - q) < SAMPLES_BEYOND {
+            if !quantile::has_enough_beyond(n, q) {
                 withheld.insert(name, "fewer than 10 samples beyond it");
                 return None;
             }
@@ -156,7 +166,12 @@ impl LoadReport {
         let per = |sum: u64, n: u64| (n > 0).then(|| sum as f64 / n as f64);
         let exact_max = (t.latency.len() + t.out_of_range > 0).then_some(t.max_ns);
         let latency_ns = Summary::new(&t.latency, exact_max);
-        let service = t.paced.as_ref().map(|p| Summary::new(&p.service_time, None));
+        let of_paced = |f: fn(&Paced) -> (&Histogram<u64>, u64)| {
+            let (histogram, max_ns) = f(t.paced.as_ref()?);
+            Some(Summary::new(histogram, (!histogram.is_empty()).then_some(max_ns)))
+        };
+        let service = of_paced(|p| (&p.service_time, p.service_time_max_ns));
+        let failed_max = (t.counts.failures() > 0).then_some(t.failed_max_ns);
         Self {
             engine: "lean",
             target,
@@ -170,8 +185,9 @@ impl LoadReport {
             throughput: m.throughput(),
             service_time_ns: service.unwrap_or_else(|| latency_ns.clone()),
             latency_ns,
-            slip_ns: t.paced.as_ref().map(|p| Summary::new(&p.slip, None)),
-            own_slip_ns: t.paced.as_ref().map(|p| Summary::new(&p.own_slip, None)),
+            slip_ns: of_paced(|p| (&p.slip, p.slip_max_ns)),
+            own_slip_ns: of_paced(|p| (&p.own_slip, p.own_slip_max_ns)),
+            failed_latency_ns: Summary::new(&t.failed_latency, failed_max),
             out_of_range: t.out_of_range,
             lower_bound: t.counts.unfinished + t.counts.timed_out + a.never_sent + t.out_of_range
                 > 0,
@@ -181,10 +197,13 @@ impl LoadReport {
                 reconnects: t.reconnects,
                 lost: t.lost,
                 surplus: t.surplus,
+                many_reconnects: (t.reconnects + t.lost).saturating_mul(100) > m.opened as u64,
                 connect_ns: Summary::new(&m.connect, None),
+                reconnect_ns: Summary::new(&t.connect, None),
             },
             warm_up: m.warm_up,
             cpu_ns_per_request: m.cpu_ns_per_request(),
+            service_cpu_ns_per_request: m.service_cpu_ns_per_request(),
             generator: Generator {
                 threads: a.threads,
                 cpu_ns: a.cpu_ns,
@@ -201,6 +220,51 @@ impl LoadReport {
         }
     }
 
+    /// What a reader of the figures must know. Where a format has no place for it, it is told
+    /// beside it.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        if self.duration_ns < self.asked_duration_ns {
+            all.push(format!(
+                "the window ended after {:.2} of {:.2} s",
+                self.duration_ns as f64 / 1e9,
+                self.asked_duration_ns as f64 / 1e9
+            ));
+        }
+        let limit = |l: &String| format!("the generator may have been the limit: {l}");
+        all.extend(self.generator_limits.iter().map(limit));
+        let failed = self.sent - self.ok;
+        if failed > 0 {
+            let kinds: Vec<String> = self
+                .failures
+                .iter()
+                .filter(|(_, n)| **n > 0)
+                .map(|(kind, n)| format!("{} {}", number::count(*n), kind.replace('_', " ")))
+                .collect();
+            let (failed, sent) = (number::count(failed), number::count(self.sent));
+            all.push(format!("{failed} of {sent} requests failed: {}", kinds.join(", ")));
+        }
+        if self.lower_bound {
+            all.push("top percentiles are at least what they say: requests got no answer in time, or one after more than a minute".to_owned());
+        }
+        let c = &self.connections;
+        if c.surplus > 0 {
+            all.push(format!(
+                "{} times bytes came that nobody had asked for",
+                number::count(c.surplus)
+            ));
+        }
+        if c.many_reconnects {
+            all.push(format!(
+                "{} connections were opened anew and {} lost, more than 1 % of {}: opening them is measured, too",
+                number::count(c.reconnects),
+                number::count(c.lost),
+                number::count(c.opened as u64)
+            ));
+        }
+        all
+    }
+
     /// For a terminal.
     pub fn text(&self) -> String {
         let mut out = String::new();
@@ -215,20 +279,14 @@ impl LoadReport {
         );
         let at_least = if self.generator_limited { "≥ " } else { "" };
         let rate = number::three_digits(self.throughput);
-        let early = if self.duration_ns < self.asked_duration_ns {
-            format!(" of {:.2} s asked for", self.asked_duration_ns as f64 / 1e9)
-        } else {
-            String::new()
-        };
         line(
             "throughput",
             match self.duration_ns {
                 0 => "nothing was measured: the window never began".to_owned(),
-                _ => format!("{at_least}{rate} req/s over {seconds:.2} s{early}"),
+                _ => format!("{at_least}{rate} req/s over {seconds:.2} s"),
             },
         );
-        let bound =
-            if self.lower_bound { "  (at least: some requests got no answer in time)" } else { "" };
+        let bound = if self.lower_bound { "  (at least)" } else { "" };
         line("latency", self.latency_ns.line() + bound);
         if let Some((slip, own)) = self.slip_ns.as_ref().zip(self.own_slip_ns.as_ref()) {
             line("service time", self.service_time_ns.line());
@@ -243,6 +301,9 @@ impl LoadReport {
             );
         }
         outcomes(&mut line, (self.sent, self.ok), &self.failures, &self.wrong_status_by_code);
+        if self.sent > self.ok {
+            line("failed after", self.failed_latency_ns.line());
+        }
         let c = &self.connections;
         line(
             "connections",
@@ -252,6 +313,9 @@ impl LoadReport {
             ),
         );
         line("connecting", c.connect_ns.line());
+        if c.reconnects > 0 {
+            line("  anew", c.reconnect_ns.line());
+        }
         if let Some(ns) = self.cpu_ns_per_request {
             let busy = self.generator.busiest_thread.unwrap_or_default() * 100.0;
             line(
@@ -267,8 +331,11 @@ impl LoadReport {
                 ),
             );
         }
-        for limit in &self.generator_limits {
-            line("LIMITED", format!("the generator may have been the limit: {limit}"));
+        if let Some(ns) = self.service_cpu_ns_per_request {
+            line("service", format!("{} CPU a request", number::duration(ns)));
+        }
+        for warning in self.warnings() {
+            line("WARNING", warning);
         }
         for offender in &self.offenders {
             line("wrong answer", format!("\"{offender}\""));
@@ -294,7 +361,8 @@ pub(super) fn outcomes(
     }
 }
 
-pub(super) fn failures(counts: &Counts) -> BTreeMap<&'static str, u64> {
+/// Failures by kind, those that there were none of included.
+pub fn failures(counts: &Counts) -> BTreeMap<&'static str, u64> {
     BTreeMap::from([
         ("wrong_status", counts.wrong_status),
         ("wrong_body", counts.wrong_body),
@@ -306,81 +374,13 @@ pub(super) fn failures(counts: &Counts) -> BTreeMap<&'static str, u64> {
     ])
 }
 
-/// HdrHistogram's percentile distribution, milliseconds, as its plotters read it.
-pub fn hgrm(histogram: &Histogram<u64>) -> String {
-    let mut out = String::from("       Value     Percentile TotalCount 1/(1-Percentile)\n\n");
-    let mut total = 0;
-    for v in histogram.iter_quantiles(5) {
-        total += v.count_since_last_iteration();
-        let (ms, q) = (v.value_iterated_to() as f64 / 1e6, v.quantile_iterated_to());
-        let _ = if q < 1.0 {
-            writeln!(out, "{ms:12.3} {q:2.12} {total:10} {:14.2}", 1.0 / (1.0 - q))
-        } else {
-            writeln!(out, "{ms:12.3} {q:2.12} {total:10}")
-        };
-    }
-    let (mean, sd) =
-        if histogram.is_empty() { (0.0, 0.0) } else { (histogram.mean(), histogram.stdev()) };
-    let _ = writeln!(out, "#[Mean    = {:12.3}, StdDeviation   = {:12.3}]", mean / 1e6, sd / 1e6);
-    let _ = writeln!(
-        out,
-        "#[Max     = {:12.3}, Total count    = {:12}]",
-        histogram.max() as f64 / 1e6,
-        histogram.len()
-    );
-    let _ = writeln!(out, "#[Buckets = {:12}, SubBuckets     = {:12}]", histogram.buckets(), 2048);
-    out
-}
-
-/// The shape in which oha prints JSON, for tools that read it. Seconds; null where there
-/// is nothing to say.
-pub fn oha(m: &Measurement) -> serde_json::Value {
-    let t = &m.tally;
-    let seconds = |ns: f64| ns / 1e9;
-    let some = !t.latency.is_empty();
-    let quantile = |q: f64| some.then(|| seconds(t.latency.value_at_quantile(q) as f64));
-    let size = |n: u64| (n > 0).then(|| t.bytes as f64 / n as f64);
-    let percentiles: serde_json::Map<String, serde_json::Value> = [
-        ("p10", 0.1),
-        ("p25", 0.25),
-        ("p50", 0.5),
-        ("p75", 0.75),
-        ("p90", 0.9),
-        ("p95", 0.95),
-        ("p99", 0.99),
-        ("p99.9", 0.999),
-        ("p99.99", 0.9999),
-    ]
-    .into_iter()
-    .map(|(name, q)| (name.to_owned(), serde_json::json!(quantile(q))))
-    .collect();
-    let errors: BTreeMap<_, _> = failures(&t.counts).into_iter().filter(|(_, n)| *n > 0).collect();
-    let total = seconds(m.slice.window_ns as f64);
-    serde_json::json!({
-        "summary": {
-            "successRate": (t.counts.sent > 0).then(|| t.counts.ok as f64 / t.counts.sent as f64),
-            "total": total,
-            "slowest": some.then(|| seconds(t.max_ns as f64)),
-            "fastest": some.then(|| seconds(t.latency.min() as f64)),
-            "average": some.then(|| seconds(t.latency.mean())),
-            "requestsPerSec": m.throughput(),
-            "totalData": t.bytes,
-            "sizePerRequest": size(t.counts.ok),
-            "sizePerSec": (total > 0.0).then(|| t.bytes as f64 / total),
-        },
-        "latencyPercentiles": percentiles,
-        "errorDistribution": errors,
-        "statusCodeDistribution": t.wrong_status_by_code,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::load::{Slice, Tally};
 
-    fn report(tally: Tally) -> LoadReport {
-        let measurement = Measurement {
+    fn measurement(tally: Tally) -> Measurement {
+        Measurement {
             opened: 1,
             alive: 1,
             asked: std::time::Duration::from_secs(1),
@@ -390,8 +390,11 @@ mod tests {
             slice: Slice::default(),
             tally,
             limits: Vec::new(),
-        };
-        LoadReport::new(&measurement, String::new(), String::new())
+        }
+    }
+
+    fn report(tally: Tally) -> LoadReport {
+        LoadReport::new(&measurement(tally), String::new(), String::new())
     }
 
     #[test]
@@ -402,6 +405,28 @@ mod tests {
         assert_eq!((report.out_of_range, report.lower_bound), (1, true));
         assert_eq!((report.latency_ns.n, report.latency_ns.max), (0, Some(max_ns)));
         assert!(report.latency_ns.mean.is_none() && report.latency_ns.withheld.contains_key("p50"));
+    }
+
+    #[test]
+    fn what_a_reader_must_know_is_a_warning() {
+        let mut tally = Tally { reconnects: 2, surplus: 1, ..Tally::default() };
+        tally.counts = Counts { sent: 3, ok: 1, timed_out: 1, wrong_status: 1, ..tally.counts };
+        let warnings = report(tally).warnings().join("\n");
+        for part in [
+            "after 0.00 of 1.00 s",
+            "2 of 3 requests failed: 1 timed out, 1 wrong status",
+            "at least what they say",
+            "1 times bytes came",
+            "2 connections were opened anew and 0 lost, more than 1 % of 1",
+        ] {
+            assert!(warnings.contains(part), "{part}: {warnings}");
+        }
+        let whole = Measurement {
+            slice: Slice { window_ns: 1_000_000_000, ..Slice::default() },
+            ..measurement(Tally::default())
+        };
+        let report = LoadReport::new(&whole, String::new(), String::new());
+        assert_eq!(report.warnings(), [""; 0]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Reads records and results; does no input or output itself.
 
+pub mod foreign;
 pub mod goose;
 pub mod load;
 mod notes;

@@ -75,7 +75,7 @@ fn surprise(cells: &[(&Block, &Cell)]) -> Result<Option<Surprise>, String> {
     }
     let Some(&(max_ns, block, cell)) = maxima.iter().max_by_key(|m| m.0) else { return Ok(None) };
     let p999 = merged
-        .filter(|all| all.len() as f64 * 0.001 >= quantile::SAMPLES_BEYOND)
+        .filter(|all| quantile::has_enough_beyond(all.len(), 0.999))
         .map(|all| all.value_at_quantile(0.999) as f64);
     let usual = quantile::median(&maxima.iter().map(|m| m.0 as f64).collect::<Vec<_>>());
     let max = max_ns as f64;

@@ -228,8 +228,8 @@ fn observe(block: &Block, cell: &Cell) -> Result<Option<Observed>, String> {
 
 impl Observed {
     fn percentile(&self, q: f64) -> Option<f64> {
-        let beyond = self.histogram.len() as f64 * (1.0 - q);
-        (beyond >= quantile::SAMPLES_BEYOND).then(|| self.histogram.value_at_quantile(q) as f64)
+        quantile::has_enough_beyond(self.histogram.len(), q)
+            .then(|| self.histogram.value_at_quantile(q) as f64)
     }
 }
 

@@ -2,7 +2,13 @@
 
 /// A percentile with fewer samples beyond it is withheld: it would be an order statistic of
 /// a handful of requests.
-pub const SAMPLES_BEYOND: f64 = 10.0;
+const SAMPLES_BEYOND: f64 = 10.0;
+
+/// Whether `n` samples have enough beyond the quantile `q`.
+pub fn has_enough_beyond(n: u64, q: f64) -> bool {
+    // 100 × (1 − 0.9) is a little less than 10 in binary.
+    n as f64 * (1.0 - q) >= SAMPLES_BEYOND * (1.0 - 1e-9)
+}
 
 /// Median of `values`; the mean of the two in the middle for an even number.
 /// `None` for an empty slice. Values must not be NaN.
@@ -61,6 +67,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use proptest::test_runner::RngSeed;
+
+    #[test]
+    fn ten_samples_beyond_a_percentile_are_enough() {
+        let table = [(0.5, 20), (0.9, 100), (0.95, 200), (0.99, 1_000), (0.999, 10_000)];
+        for (q, enough) in table {
+            assert!(has_enough_beyond(enough, q), "{q}");
+            assert!(!has_enough_beyond(enough - 1, q), "{q}");
+        }
+    }
 
     #[test]
     fn medians() {

@@ -124,3 +124,71 @@ fn the_service_is_read_when_the_window_ends() {
         assert!(began.elapsed() > ms(650), "the last answer was awaited");
     }
 }
+
+/// `harness load`, to which Ctrl-C comes after `after` and again so often; its output and how
+/// long it took.
+fn interrupted(
+    address: std::net::SocketAddr,
+    args: &[&str],
+    after: Duration,
+    times: u32,
+) -> (std::process::Output, Duration) {
+    use nix::sys::signal::{Signal, kill};
+    let began = Instant::now();
+    let child = std::process::Command::new(env!("CARGO_BIN_EXE_harness"))
+        .args(["load", &format!("http://{address}/users/1")])
+        .args(args)
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    for _ in 0..times {
+        std::thread::sleep(after);
+        kill(pid, Signal::SIGINT).expect("runs");
+    }
+    (child.wait_with_output().expect("ends"), began.elapsed())
+}
+
+#[test]
+fn the_first_ctrl_c_reports_what_there_is() {
+    let server = Server::start(truth::delayed(ms(1)));
+    let args = ["-c", "2", "-d", "30s", "--warm-up", "0"];
+    let (output, took) = interrupted(server.address, &args, ms(700), 1);
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(took < ms(5_000), "{took:?}");
+    assert!(shown.contains("req/s over 0.") && shown.contains("of 30.00 s"), "{shown}");
+    assert!(!shown.contains("lost count") && shown.contains(" 0 lost"), "{shown}");
+}
+
+#[test]
+fn ctrl_c_in_the_warm_up_says_that_nothing_was_measured() {
+    let server = Server::start(truth::delayed(ms(1)));
+    let args = ["-c", "2", "-d", "30s", "--warm-up", "30s"];
+    let (output, _) = interrupted(server.address, &args, ms(700), 1);
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(shown.contains("nothing was measured") && !shown.contains("req/s"), "{shown}");
+}
+
+#[test]
+fn the_second_ctrl_c_quits() {
+    let server = Server::start(truth::hang_from(0));
+    let args = ["-c", "2", "-d", "30s", "--warm-up", "0", "--timeout", "60s"];
+    let (output, took) = interrupted(server.address, &args, ms(700), 2);
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert!(output.stdout.is_empty(), "the first one waits for the answers");
+    assert!(took < ms(5_000), "{took:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ctrl_c_while_connecting_quits() {
+    let (_socket, address) = truth::full_queue(1);
+    let (output, took) = interrupted(address, &["-c", "10"], ms(700), 1);
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert!(took < ms(5_000), "{took:?}");
+    assert!(output.stdout.is_empty() && !output.stderr.is_empty());
+}
