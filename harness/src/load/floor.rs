@@ -1,6 +1,6 @@
 //! The floor: an epoll loop that sends, receives and looks at nothing. What it spends on a
-//! request is system calls and the kernel; no generator with one request under way per
-//! connection can spend less on this machine. The yardstick of `harness calibrate`.
+//! request is system calls and the kernel; no epoll loop with one request under way per
+//! connection that we know of spends less. The yardstick of `harness calibrate`.
 #![cfg(target_os = "linux")]
 
 use super::account::{Account, Clock};
