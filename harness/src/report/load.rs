@@ -93,7 +93,7 @@ pub struct Connections {
     server_closes: u64,
     /// Opened anew.
     reconnects: u64,
-    /// Could not be opened anew.
+    /// Could not be opened anew, in the warm-up or later.
     lost: u64,
     /// Reads that yielded bytes nobody had asked for.
     surplus: u64,
@@ -164,6 +164,7 @@ impl LoadReport {
         let t = &m.tally;
         let a = &m.slice.account;
         let per = |sum: u64, n: u64| (n > 0).then(|| sum as f64 / n as f64);
+        let lost = m.opened.saturating_sub(m.alive) as u64;
         let exact_max = (t.latency.len() + t.out_of_range > 0).then_some(t.max_ns);
         let latency_ns = Summary::new(&t.latency, exact_max);
         let of_paced = |f: fn(&Paced) -> (&Histogram<u64>, u64)| {
@@ -195,9 +196,9 @@ impl LoadReport {
                 opened: m.opened,
                 server_closes: t.server_closes,
                 reconnects: t.reconnects,
-                lost: t.lost,
+                lost,
                 surplus: t.surplus,
-                many_reconnects: (t.reconnects + t.lost).saturating_mul(100) > m.opened as u64,
+                many_reconnects: (t.reconnects + lost).saturating_mul(100) > m.opened as u64,
                 connect_ns: Summary::new(&m.connect, None),
                 reconnect_ns: Summary::new(&t.connect, None),
             },
@@ -427,6 +428,14 @@ mod tests {
         };
         let report = LoadReport::new(&whole, String::new(), String::new());
         assert_eq!(report.warnings(), [""; 0]);
+    }
+
+    #[test]
+    fn what_was_lost_in_the_warm_up_is_lost() {
+        let few = Measurement { opened: 10, alive: 2, ..measurement(Tally::default()) };
+        let report = LoadReport::new(&few, String::new(), String::new());
+        assert_eq!((report.connections.lost, report.connections.many_reconnects), (8, true));
+        assert!(report.text().contains("8 lost"));
     }
 
     #[test]
