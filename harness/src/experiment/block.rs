@@ -4,7 +4,7 @@
 use super::{Bench, REQUEST_TIMEOUT, Stopped, event, timestamp, weather};
 use crate::load::tally::{self, Counts, nanoseconds};
 use crate::load::{Load, Slice, Target};
-use crate::plan::BlockPlan;
+use crate::plan::{BlockPlan, Design};
 use crate::process::{Service, tree};
 use crate::record::{Block, Canary, Cell, ConditionWeather, Event, Latency, Slices};
 use hdrhistogram::Histogram;
@@ -255,7 +255,11 @@ impl Part<'_> {
         let window = Duration::from_millis(preset.warm_up_slice_ms);
         // As long as slices that had to grow, or connections would stay cold.
         let condition = &self.bench.plan.conditions[self.condition];
-        let window = window.max(Duration::from_millis(condition.window_ms));
+        let slice = Duration::from_millis(condition.window_ms);
+        let window = match preset.design {
+            Design::Slices => window.max(slice),
+            Design::Sequential => window,
+        };
         for round in rounds.iter().cycle().take(preset.warm_up_slices) {
             for &member in round {
                 self.bench.check_interrupt()?;
