@@ -15,27 +15,30 @@ use std::time::Instant;
 /// accounts can be told apart.
 pub struct Rounds<'a> {
     bench: &'a Bench<'a>,
-    /// Of all members.
-    processes: Vec<Pid>,
+    /// Of all members, with their CPU time at the last look.
+    processes: Vec<(Pid, u64)>,
     before: Reading,
-    members_before_ns: Option<u64>,
     rounds: Vec<Weather>,
 }
 
 impl<'a> Rounds<'a> {
     /// The first round begins now. `processes`: those of all members that run.
     pub fn begin(bench: &'a Bench<'a>, processes: Vec<Pid>) -> Self {
-        let (members_before_ns, before) = (cpu_ns(&processes), bench.watch.read());
-        Self { bench, processes, before, members_before_ns, rounds: Vec::new() }
+        let processes = still_there(processes.into_iter());
+        Self { bench, processes, before: bench.watch.read(), rounds: Vec::new() }
     }
 
     /// A round is over and the next begins.
     pub fn round(&mut self) {
-        let (members_ns, now) = (cpu_ns(&self.processes), self.bench.watch.read());
-        let spent =
-            members_ns.zip(self.members_before_ns).map(|(now, then)| now.saturating_sub(then));
-        self.rounds.push(self.before.until(&now).weather(self.bench.layout, spent));
-        (self.before, self.members_before_ns) = (now, members_ns);
+        // One that has ended is left out from now on: its last round passes for foreign CPU,
+        // and the others are watched all the same.
+        let now = still_there(self.processes.iter().map(|p| p.0));
+        let reading = self.bench.watch.read();
+        let then = |pid: Pid| self.processes.iter().find(|p| p.0 == pid).map_or(0, |p| p.1);
+        let spent = now.iter().map(|&(pid, ns)| ns.saturating_sub(then(pid))).sum();
+        let spent = (!now.is_empty()).then_some(spent);
+        self.rounds.push(self.before.until(&reading).weather(self.bench.layout, spent));
+        (self.before, self.processes) = (reading, now);
     }
 
     /// The record.
@@ -48,9 +51,9 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// Unknown when one of them is.
-fn cpu_ns(processes: &[Pid]) -> Option<u64> {
-    processes.iter().map(|&p| tree::cpu_ns(p)).sum()
+/// Processes with their CPU time, ns.
+fn still_there(processes: impl Iterator<Item = Pid>) -> Vec<(Pid, u64)> {
+    processes.filter_map(|pid| Some((pid, tree::cpu_ns(pid)?))).collect()
 }
 
 /// Why a block does not stand: what slices cannot share fell into it.

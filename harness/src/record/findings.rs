@@ -91,7 +91,7 @@ pub struct Ratio {
     pub a: String,
     /// Denominator.
     pub b: String,
-    /// exp of the median of the blocks' log ratios.
+    /// exp of the median of the Walsh averages of the blocks' log ratios.
     pub ratio: f64,
     /// Lower end of the 95 % interval; null below six blocks.
     pub low: Option<f64>,

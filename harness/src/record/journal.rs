@@ -3,7 +3,7 @@
 use super::file::{self, RunFileError};
 use super::folder::{Entry, JOURNAL};
 use super::read::Version;
-use super::{Benchmark, Member, Ready, check};
+use super::{Benchmark, FORCED, Member, Ready, check};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -102,7 +102,11 @@ fn add(b: &mut Benchmark, entry: Entry<'_>) -> Result<(), String> {
             check::memory(b, &b.memory, &run)?;
             b.memory.push(run.into_owned());
         }
-        Entry::Event(event) => b.events.push(event.into_owned()),
+        Entry::Event(event) => {
+            // A run that was resumed on an unfit machine stays stamped, however it goes on.
+            b.run.forced |= event.kind == FORCED;
+            b.events.push(event.into_owned());
+        }
     }
     Ok(())
 }

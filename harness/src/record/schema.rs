@@ -15,6 +15,8 @@ use crate::process::tree::Memory;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Kind of the event that stamps a run that was resumed on an unfit machine.
+pub const FORCED: &str = "forced";
 /// Version of the schema that this harness writes.
 pub const SCHEMA: u32 = 1;
 
@@ -200,7 +202,7 @@ pub struct Block {
     pub canary: Canary,
     /// Lateness of a timer on the generator's CPU.
     pub hiccups: Hiccups,
-    /// Why it was repeated; empty: it stands.
+    /// Why it does not stand; empty: it does.
     pub invalid: Vec<Disturbance>,
     /// What went wrong or was strange.
     pub events: Vec<Event>,

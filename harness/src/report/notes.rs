@@ -44,7 +44,7 @@ pub fn notes(b: &Benchmark) -> Vec<String> {
     }));
     notes.extend(b.blocks.iter().filter(|block| !block.invalid.is_empty()).map(invalid));
     notes.extend(b.events.iter().map(|e| event(e, None)));
-    for block in &b.blocks {
+    for block in b.blocks.iter().chain(&b.rechecks) {
         notes.extend(block.events.iter().map(|e| event(e, Some(block.number))));
     }
     notes
@@ -68,8 +68,14 @@ fn how_to_read(b: &Benchmark) -> Vec<String> {
             b.memory.len()
         ));
     }
-    if b.run.stopped_by == "width" {
-        notes.push(format!("stopped after {used} blocks: every primary interval is narrow enough"));
+    match b.run.stopped_by.as_str() {
+        "width" => notes.push(format!(
+            "stopped after {used} blocks (width): every interval of throughput, p99 and CPU per \
+             request is narrow enough"
+        )),
+        "cap" => notes.push(format!("stopped after {used} blocks (cap)")),
+        "failure" => notes.push("the harness failed; the tables hold what was finished".to_owned()),
+        _ => {}
     }
     if b.run.preset.is_measurement() {
         notes.push(if used < 6 {

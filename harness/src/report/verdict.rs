@@ -93,7 +93,7 @@ pub fn sentence(s: &Statement) -> String {
         Verdict::Small => {
             let direction = if s.ratio > 1.0 { "higher" } else { "lower" };
             format!(
-                "{a} has a {direction} {metric} than {b} by a small amount, size uncertain ({figures})"
+                "{a} probably has a {direction} {metric} than {b}, by how much is uncertain ({figures})"
             )
         }
         Verdict::Inconclusive => {
@@ -180,7 +180,7 @@ mod tests {
             ),
             (
                 Statement { verdict: Verdict::Small, metric: "cpu-per-request", ..higher },
-                "one has a higher CPU per request than two:fast by a small amount, size uncertain (ratio 2.09, 95 % 2.05–2.12, 6 blocks, tie zone ±5 %): the reason",
+                "one probably has a higher CPU per request than two:fast, by how much is uncertain (ratio 2.09, 95 % 2.05–2.12, 6 blocks, tie zone ±5 %): the reason",
             ),
             (
                 Statement { verdict: Verdict::Inconclusive, metric: "p99", ..higher },

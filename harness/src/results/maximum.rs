@@ -119,14 +119,20 @@ fn decision(s: &Surprise, rechecks: &[Block]) -> Decision {
         (false, format!("attributed to the machine: a timer was {timer} late at the same time"))
     } else {
         let is = |c: &&Cell| c.condition == s.condition && c.member == s.member;
-        let again: Vec<u64> = rechecks
-            .iter()
-            .filter_map(|b| b.cells.iter().find(is))
-            .filter_map(|c| c.latency.max_ns)
-            .collect();
+        // What the machine did to a recheck is no repetition.
+        let own = |b: &Block, c: &Cell| {
+            let max_ns = c.latency.max_ns.filter(|_| c.is_usable())?;
+            let explained = c.max_at_ns.and_then(|at| explanation(&b.hiccups, at, max_ns));
+            Some(if explained.is_some() || !b.invalid.is_empty() { 0 } else { max_ns })
+        };
+        let again: Vec<u64> =
+            rechecks.iter().filter_map(|b| own(b, b.cells.iter().find(is)?)).collect();
         let times = again.iter().filter(|ns| **ns as f64 >= REPEATS * s.max_ns as f64).count();
         match again.len() {
-            n if n < RECHECKS => (false, "not rechecked: in the raw data, not quoted".to_owned()),
+            n if n < RECHECKS => (
+                false,
+                format!("rechecked in {n} of {RECHECKS} blocks: in the raw data, not quoted"),
+            ),
             n if times >= REPEATS_IN => (true, format!("repeats: {times} of {n} further blocks")),
             n => {
                 let what = "in the raw data, not quoted";

@@ -7,14 +7,15 @@ use crate::host::judge::Effect;
 use crate::load::limit::{BUSY_PERMILLE, CEILING_SHARE, LITTLE, SERVICE_BUSY};
 use crate::plan::Condition;
 use crate::record::{
-    Benchmark, Block, Caution, CautionKind, Cell, Control, Level, Member, Results,
+    Benchmark, Block, Caution, CautionKind, Cell, ConditionWeather, Control, Level, Member, Results,
 };
+use crate::stats::paired::FEWEST_BLOCKS;
 use crate::stats::quantile;
 use crate::verdict::{Spoiled, twin_objects};
 
-/// One block of so many that was disturbed can only widen the exact interval, whose ends are
-/// single blocks there; more can move it.
-const DISTURBED_BLOCKS: f64 = 1.0 / 6.0;
+/// One disturbed block can only widen the exact interval of six blocks, whose ends are single
+/// blocks, and is one of many where there are more. Two can move it.
+const DISTURBED_BLOCKS: usize = 1;
 
 /// A caution, and what it does to a verdict (nothing to one on ratios, where it is `None`).
 pub struct Found {
@@ -31,18 +32,42 @@ pub fn find(benchmark: &Benchmark, levels: &[Level], compared: &[Compared<'_>]) 
         let caution = caution(CautionKind::Forced, None, None, None, reason);
         found.push(Found { caution, spoiled: Some(Spoiled::Forced) });
     }
+    found.extend(invalid(benchmark));
     for condition in &benchmark.conditions {
         found.extend(disturbed(benchmark, condition));
         let members = benchmark.members.iter().filter(|m| m.control != Some(Control::Ceiling));
         found.extend(members.filter_map(|m| limited(benchmark, levels, condition, m)));
     }
     found.extend(compared.iter().filter(|c| c.pair.twin).filter_map(|c| {
-        let spoiled = twin_objects(c.metric, &c.log_ratios)?;
+        let spoiled = match twin_objects(c.metric, &c.log_ratios) {
+            None if is_unchecked(c, compared) => {
+                Spoiled::TwinMissing { blocks: c.log_ratios.len() }
+            }
+            objects => objects?,
+        };
         let (condition, metric) = (Some(c.condition), Some(c.metric));
         let caution = caution(CautionKind::Twin, condition, None, metric, spoiled.to_string());
         Some(Found { caution, spoiled: Some(spoiled) })
     }));
     found
+}
+
+/// The twin has too few blocks to object, and others have enough to claim something.
+fn is_unchecked(twin: &Compared<'_>, compared: &[Compared<'_>]) -> bool {
+    let others = compared
+        .iter()
+        .filter(|c| !c.pair.twin && (c.metric, c.condition) == (twin.metric, twin.condition));
+    twin.log_ratios.len() < FEWEST_BLOCKS
+        && others.map(|c| c.log_ratios.len()).max().unwrap_or(0) >= FEWEST_BLOCKS
+}
+
+/// Blocks that are used although they do not stand, for another reason than a gust, which only
+/// disturbs: throttling, swap-in, a lost CPU.
+fn invalid(benchmark: &Benchmark) -> Option<Found> {
+    let worse = |b: &Block| b.invalid.iter().find(|d| d.cause != "gust").map(|d| d.message.clone());
+    let reason = benchmark.used_blocks().find_map(worse)?;
+    let caution = caution(CautionKind::Disturbed, None, None, None, reason.clone());
+    Some(Found { caution, spoiled: Some(Spoiled::Invalid(reason)) })
 }
 
 fn caution(
@@ -90,23 +115,25 @@ pub fn mark(results: &mut Results) {
     }
 }
 
-/// What the machine did while blocks that are used ran under `condition`: the worse of two
-/// effects, in the words of the block that had most of it.
+/// What the machine did while blocks that are used ran under `condition`, in the words of the
+/// first of them.
 fn disturbed(benchmark: &Benchmark, condition: &Condition) -> Vec<Found> {
     let weather = |b: &Block| b.weather.iter().find(|w| w.condition == condition.name).cloned();
     let all: Vec<_> = benchmark.used_blocks().filter_map(weather).collect();
-    let with = |effect: Effect| {
-        let found = |w: &crate::record::ConditionWeather| {
-            w.disturbances.iter().find(|d| d.effect == effect).map(|d| d.message.clone())
+    // One message a block: that of its worst disturbance of these effects.
+    let with = |effects: std::ops::RangeInclusive<Effect>| {
+        let found = |w: &ConditionWeather| {
+            let all = w.disturbances.iter().filter(|d| effects.contains(&d.effect));
+            all.max_by_key(|d| d.effect).map(|d| d.message.clone())
         };
         all.iter().filter_map(found).collect::<Vec<_>>()
     };
     // A gust that was not waited out disturbs what it fell into as a steady process does.
-    let ratios = [with(Effect::Ratios), with(Effect::Block)].concat();
-    let levels = with(Effect::Levels);
-    let many = |n: usize| n as f64 > all.len() as f64 * DISTURBED_BLOCKS;
+    let ratios = with(Effect::Ratios..=Effect::Block);
+    let levels = with(Effect::Levels..=Effect::Levels);
+    let many = |n: usize| n > DISTURBED_BLOCKS || (n > 0 && all.len() < FEWEST_BLOCKS);
     let words = |messages: &[String]| {
-        format!("{} ({} of {} blocks)", messages[0], messages.len().min(all.len()), all.len())
+        format!("{} ({} of {} blocks)", messages[0], messages.len(), all.len())
     };
     let name = Some(condition.name.as_str());
     let mut found = Vec::new();
@@ -205,4 +232,70 @@ fn near_ceiling(
     let share = throughput(member)? / throughput(ceiling)?;
     (share >= CEILING_SHARE)
         .then(|| format!("it reached {} of the null server's throughput", percent(share)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::judge::Disturbance;
+    use crate::record::sample;
+
+    fn disturbance(effect: Effect, cause: &str) -> Disturbance {
+        Disturbance { effect, cause: cause.to_owned(), message: format!("a {cause}") }
+    }
+
+    /// Six blocks, of which so many have these disturbances.
+    fn run(disturbed: usize, disturbances: &[Disturbance]) -> Benchmark {
+        let mut benchmark = sample::begin();
+        for number in 0..6 {
+            let mut block = sample::block(number, 0);
+            let disturbances = if number < disturbed { disturbances.to_vec() } else { Vec::new() };
+            block.weather = benchmark
+                .conditions
+                .iter()
+                .map(|c| ConditionWeather {
+                    condition: c.name.clone(),
+                    rounds: Vec::new(),
+                    disturbances: disturbances.clone(),
+                })
+                .collect();
+            benchmark.blocks.push(block);
+        }
+        benchmark
+    }
+
+    fn reasons(benchmark: &Benchmark) -> Vec<String> {
+        let found = benchmark.conditions.iter().flat_map(|c| disturbed(benchmark, c));
+        found.map(|f| f.caution.reason).collect()
+    }
+
+    #[test]
+    fn one_disturbed_block_is_one_however_much_disturbed_it_and_two_are_too_many() {
+        // A gust is foreign CPU, too.
+        let gust = [disturbance(Effect::Ratios, "hog"), disturbance(Effect::Block, "gust")];
+        assert_eq!(reasons(&run(1, &gust)), [""; 0]);
+        assert_eq!(reasons(&run(2, &gust)), ["a gust (2 of 6 blocks)"]);
+        let steal = [disturbance(Effect::Levels, "steal")];
+        assert_eq!(reasons(&run(6, &steal)), ["a steal (6 of 6 blocks)"]);
+        assert!(
+            run(6, &steal)
+                .conditions
+                .iter()
+                .all(|c| { disturbed(&run(6, &steal), c).iter().all(|f| f.spoiled.is_none()) })
+        );
+    }
+
+    #[test]
+    fn the_last_attempt_counts_and_what_stopped_members_spoils_their_cpu_time() {
+        let mut benchmark = run(0, &[]);
+        benchmark.blocks[2].invalid = vec![disturbance(Effect::Block, "throttled")];
+        assert!(matches!(
+            invalid(&benchmark),
+            Some(Found { spoiled: Some(Spoiled::Invalid(_)), .. })
+        ));
+        benchmark.blocks.insert(3, sample::block(2, 1));
+        assert!(invalid(&benchmark).is_none(), "it was repeated");
+        benchmark.blocks[3].invalid = vec![disturbance(Effect::Block, "gust")];
+        assert!(invalid(&benchmark).is_none(), "a gust makes members wait, not work");
+    }
 }

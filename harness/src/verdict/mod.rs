@@ -50,8 +50,15 @@ pub enum Spoiled {
         /// Upper end.
         high: f64,
     },
+    /// The twin completed too few blocks to check anything.
+    TwinMissing {
+        /// So many.
+        blocks: usize,
+    },
     /// Foreign processes ran on the subjects' CPUs; with what was seen.
     Disturbed(String),
+    /// Blocks had to be used that do not stand: members were stopped or swapped out.
+    Invalid(String),
     /// The machine was found unfit and the run was forced.
     Forced,
 }
@@ -203,9 +210,9 @@ impl Spoiled {
     fn reaches(&self, metric: &str) -> bool {
         let memory = metric.starts_with("memory-");
         match self {
-            Spoiled::GeneratorLimited(_) => !memory,
+            Spoiled::GeneratorLimited(_) | Spoiled::Invalid(_) => !memory,
             Spoiled::Disturbed(_) => !memory && !metric.starts_with("cpu-per-request"),
-            Spoiled::Twin { .. } | Spoiled::Forced => true,
+            Spoiled::Twin { .. } | Spoiled::TwinMissing { .. } | Spoiled::Forced => true,
         }
     }
 }
@@ -217,7 +224,10 @@ impl fmt::Display for Spoiled {
             Spoiled::Twin { low, high } => {
                 write!(f, "the twin differs from itself (95 % {low:.2}–{high:.2})")
             }
-            Spoiled::Disturbed(seen) => write!(f, "disturbed by foreign CPU: {seen}"),
+            Spoiled::TwinMissing { blocks } => {
+                write!(f, "the twin completed only {blocks} blocks, so that nothing checks this")
+            }
+            Spoiled::Disturbed(seen) | Spoiled::Invalid(seen) => write!(f, "disturbed: {seen}"),
             Spoiled::Forced => f.write_str("the machine was found unfit and the run was forced"),
         }
     }

@@ -95,6 +95,8 @@ fn what_is_spoiled_is_not_claimed() {
         ("cpu-per-request", vec![disturbed()], Verdict::Higher),
         ("cpu-per-request", vec![limited()], Verdict::GeneratorLimited),
         ("memory-pss-loaded", vec![limited()], Verdict::Higher),
+        ("cpu-per-request", vec![Spoiled::Invalid("swapped".to_owned())], Verdict::Noisy),
+        ("throughput", vec![Spoiled::TwinMissing { blocks: 5 }], Verdict::Noisy),
         ("memory-pss-loaded", vec![disturbed()], Verdict::Higher),
         ("cpu-per-request", vec![twin()], Verdict::Noisy),
         ("memory-pss-loaded", vec![Forced], Verdict::Noisy),
@@ -106,7 +108,7 @@ fn what_is_spoiled_is_not_claimed() {
     assert_eq!(got.verdict, Verdict::Noisy, "a tie is a claim too");
     assert_eq!(
         got.reason,
-        "disturbed by foreign CPU: 3.1 % of a window; the twin differs from itself (95 % 0.99–1.08)"
+        "disturbed: 3.1 % of a window; the twin differs from itself (95 % 0.99–1.08)"
     );
 }
 
