@@ -145,7 +145,7 @@ pub struct Condition {
 /// connections every C/20 ms: with one millisecond of window for every six connections, three
 /// times in each slice of the slowest and ten times in that of a fast one.
 const CONNECTIONS_PER_WINDOW_MS: u64 = 6;
-/// Of so many rounds the null server takes part in one: ten slices a block are exact
+/// Of so many rounds the null server takes part in one: twelve slices a block are exact
 /// enough for a ceiling, and more would cost the others time.
 const CEILING_EVERY: usize = 5;
 /// However long the slices are, so many are needed for a median.
@@ -155,27 +155,17 @@ impl Condition {
     /// A closed-pace condition. From some hundred connections on, slices grow and become
     /// fewer, so that a block takes about as long as the preset says.
     pub fn closed(scenario: &str, connections: usize, preset: &Preset) -> Self {
-        let stretch = |ms: u64, window_ms: u64| ms * window_ms / preset.window_ms;
-        let window_ms = preset.window_ms.max(connections as u64 / CONNECTIONS_PER_WINDOW_MS);
-        let rounds = preset.rounds * preset.window_ms as usize / window_ms as usize;
-        if preset.design == Design::Sequential {
-            return Self {
-                name: format!("{scenario}@{connections}"),
-                scenario: scenario.to_owned(),
-                connections,
-                rounds: 1,
-                settle_ms: preset.settle_ms,
-                window_ms: preset.rounds as u64 * preset.window_ms,
-            };
-        }
-        Self {
-            name: format!("{scenario}@{connections}"),
-            scenario: scenario.to_owned(),
-            connections,
-            rounds: rounds.max(FEWEST_ROUNDS.min(preset.rounds)),
-            settle_ms: stretch(preset.settle_ms, window_ms),
-            window_ms,
-        }
+        let grown_ms = preset.window_ms.max(connections as u64 / CONNECTIONS_PER_WINDOW_MS);
+        let fewer = preset.rounds * preset.window_ms as usize / grown_ms as usize;
+        let (rounds, settle_ms, window_ms) = match preset.design {
+            Design::Slices => {
+                let rounds = fewer.max(FEWEST_ROUNDS.min(preset.rounds));
+                (rounds, preset.settle_ms * grown_ms / preset.window_ms, grown_ms)
+            }
+            Design::Sequential => (1, preset.settle_ms, preset.rounds as u64 * preset.window_ms),
+        };
+        let name = format!("{scenario}@{connections}");
+        Self { name, scenario: scenario.to_owned(), connections, rounds, settle_ms, window_ms }
     }
 }
 

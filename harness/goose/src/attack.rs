@@ -6,10 +6,9 @@ use goose::client::GooseClientBuilder;
 use goose::config::GooseConfiguration;
 use goose::prelude::{GooseAttack, GooseCoordinatedOmissionMitigation};
 use harness::goose::{Order, Report};
-use harness::host::limits;
+use harness::host::{cpu_time, limits};
 use harness::load::tally::nanoseconds;
 use harness::record::Latency;
-use nix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -111,12 +110,12 @@ fn conduct(shared: &Shared, order: &Order) -> Option<(Duration, Option<u64>)> {
     shared.enter(Phase::WarmUp);
     rest(order.warm_up_ms);
     let begun = !stopped();
-    let (from, cpu) = (Instant::now(), process_cpu_ns());
+    let (from, cpu) = (Instant::now(), cpu_time::of_this_process());
     shared.enter(Phase::Window);
     rest(order.window_ms);
     shared.enter(Phase::Over);
     let length = from.elapsed();
-    let cpu_ns = process_cpu_ns().zip(cpu).map(|(after, before)| after - before);
+    let cpu_ns = cpu_time::of_this_process().zip(cpu).map(|(after, before)| after - before);
     let window = begun.then_some((length, cpu_ns));
     while !shared.ended.load(Ordering::Relaxed) {
         // Again and again: Goose forgets what it is told before it has begun.
@@ -124,10 +123,4 @@ fn conduct(shared: &Shared, order: &Order) -> Option<(Duration, Option<u64>)> {
         std::thread::sleep(LOOK);
     }
     window
-}
-
-/// CPU time of this process with all its threads.
-fn process_cpu_ns() -> Option<u64> {
-    let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).ok()?;
-    Some(nanoseconds(Duration::from(time)))
 }

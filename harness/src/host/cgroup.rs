@@ -156,18 +156,8 @@ pub fn throttling(text: &str) -> Option<Throttling> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::machine;
     use super::*;
-
-    /// A machine made of files.
-    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().expect("a folder");
-        for (path, text) in files {
-            let path = root.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-            std::fs::write(path, text).expect("written");
-        }
-        root
-    }
 
     const V1_STAT: &str = "nr_periods 9\nnr_throttled 3\nthrottled_time 5000\n";
     const V2_STAT: &str = "usage_usec 77\nnr_periods 9\nnr_throttled 3\nthrottled_usec 5\n";

@@ -6,7 +6,7 @@
 //! a busy CPU and 27 µs on an idle one (a virtual machine, where setting a timer is dear), so
 //! 0.3 to 0.5 % of it.
 
-use super::affinity;
+use super::{affinity, cpu_time};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -92,7 +92,7 @@ fn beat(stop: &AtomicBool, epoch: Instant) -> Hiccups {
         // Missed beats are not made up for: they were this one hiccup.
         due = now.max(due) + BEAT;
     }
-    tally.finish(thread_cpu_ns())
+    tally.finish(cpu_time::of_this_thread())
 }
 
 /// Counts all and keeps the longest, in bounded memory.
@@ -122,12 +122,6 @@ impl Tally {
         longest.sort_unstable_by_key(|h| h.due_ns);
         Hiccups { beats: self.beats, count: self.count, longest, cpu_ns }
     }
-}
-
-fn thread_cpu_ns() -> Option<u64> {
-    use nix::time::{ClockId, clock_gettime};
-    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).ok()?;
-    u64::try_from(Duration::from(time).as_nanos()).ok()
 }
 
 #[cfg(test)]

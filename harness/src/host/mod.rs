@@ -7,6 +7,7 @@ pub mod affinity;
 pub mod canary;
 pub mod cgroup;
 pub mod counters;
+pub mod cpu_time;
 pub mod facts;
 pub mod gates;
 pub mod hiccup;
@@ -17,3 +18,6 @@ pub mod limits;
 pub mod lock;
 pub mod probes;
 pub mod watch;
+
+#[cfg(test)]
+mod tests;

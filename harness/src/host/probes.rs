@@ -119,17 +119,8 @@ fn virtual_machine(root: &Path) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::machine;
     use super::*;
-
-    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().expect("a folder");
-        for (path, text) in files {
-            let path = root.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-            std::fs::write(path, text).expect("written");
-        }
-        root
-    }
 
     #[test]
     fn a_laptop() {

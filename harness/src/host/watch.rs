@@ -12,6 +12,7 @@
 
 use super::cgroup::{self, Cgroups, Throttling};
 use super::counters::{self, CpuTicks, Pressure};
+use super::cpu_time;
 use super::interval::{CpuInterval, Interval, Weather};
 use super::layout::Layout;
 use serde::{Deserialize, Serialize};
@@ -125,7 +126,7 @@ impl Watch {
                 .text("proc/vmstat")
                 .and_then(|text| counters::value(&text, "pswpin")),
             throttled: self.throttled(),
-            harness_ns: process_cpu_ns(),
+            harness_ns: cpu_time::of_this_process(),
         }
     }
 
@@ -182,13 +183,6 @@ fn without(run: &[(usize, i64)], stat: &[CpuTicks]) -> Vec<(usize, i64)> {
     run.iter().filter_map(own).collect()
 }
 
-/// CPU time of this process, all threads, ended ones included.
-fn process_cpu_ns() -> Option<u64> {
-    use nix::time::{ClockId, clock_gettime};
-    let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).ok()?;
-    Some(u64::try_from(Duration::from(time).as_nanos()).unwrap_or(u64::MAX))
-}
-
 impl Reading {
     /// From this reading to a later one.
     pub fn until(&self, later: &Self) -> Interval {
@@ -231,12 +225,7 @@ mod tests {
 
     /// A machine whose counters say this.
     fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Watch) {
-        let root = tempfile::tempdir().expect("a folder");
-        for (path, text) in files {
-            let path = root.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-            std::fs::write(path, text).expect("written");
-        }
+        let root = super::super::tests::machine(files);
         let watch = Watch::below(root.path());
         (root, watch)
     }

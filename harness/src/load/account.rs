@@ -1,5 +1,6 @@
 //! What the generator itself spent: the instrument's own error has to be known.
 
+use crate::host::cpu_time;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
@@ -58,7 +59,11 @@ impl Clock {
 
     /// What they show now.
     pub fn now(&self) -> Thread {
-        Thread { at: Instant::now(), cpu_ns: cpu_ns(), run_delay_ns: self.run_delay_ns() }
+        Thread {
+            at: Instant::now(),
+            cpu_ns: cpu_time::of_this_thread(),
+            run_delay_ns: self.run_delay_ns(),
+        }
     }
 
     /// Second field of schedstat, which only Linux has.
@@ -131,12 +136,6 @@ impl Default for Account {
             never_sent: 0,
         }
     }
-}
-
-/// CPU time of the calling thread.
-fn cpu_ns() -> Option<u64> {
-    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID).ok()?;
-    Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
 #[cfg(test)]

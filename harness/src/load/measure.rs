@@ -118,6 +118,22 @@ fn window(length: Duration) -> Window {
 }
 
 impl Measurement {
+    /// These outcomes on one connection, of a window that was over at once.
+    #[cfg(test)]
+    pub fn of(tally: Tally) -> Self {
+        Self {
+            opened: 1,
+            alive: 1,
+            connect: super::tally::histogram(),
+            warm_up: Counts::default(),
+            asked: Duration::from_secs(1),
+            slice: Slice::default(),
+            tally,
+            service_cpu_ns: None,
+            limits: Vec::new(),
+        }
+    }
+
     /// Right answers complete within the window, a second.
     pub fn throughput(&self) -> f64 {
         match self.slice.window_ns {

@@ -4,6 +4,8 @@
 //! The group, not the descendants: what has left the group cannot be ended with it, so it
 //! must not count as the service either.
 
+#[cfg(target_os = "linux")]
+use crate::host::cpu_time;
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -56,12 +58,7 @@ pub fn processes(group: Pid) -> Vec<Pid> {
 /// the scheduler's own account (POSIX `clock_getcpuclockid`), not from 10 ms ticks.
 #[cfg(target_os = "linux")]
 pub fn cpu_ns(process: Pid) -> Option<u64> {
-    let clock = nix::time::clock_getcpuclockid(process).ok()?;
-    let time = nix::time::clock_gettime(clock).ok()?;
-    u64::try_from(time.tv_sec())
-        .ok()?
-        .checked_mul(1_000_000_000)?
-        .checked_add(u64::try_from(time.tv_nsec()).ok()?)
+    cpu_time::on(nix::time::clock_getcpuclockid(process).ok()?)
 }
 
 /// Memory of `group` as the kernel accounts for it right now.

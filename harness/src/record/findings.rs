@@ -16,6 +16,17 @@ pub struct Results {
     pub cautions: Vec<Caution>,
 }
 
+/// The level of `metric` under `condition` of `member`, where there is one.
+pub fn level<'a>(
+    levels: &'a [Level],
+    metric: &str,
+    condition: &str,
+    member: &str,
+) -> Option<&'a Level> {
+    let is = |l: &&Level| l.metric == metric && l.condition == condition && l.member == member;
+    levels.iter().find(is)
+}
+
 /// Something that spoils figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -31,6 +42,19 @@ pub struct Caution {
     pub metric: Option<String>,
     /// For people.
     pub reason: String,
+}
+
+impl Caution {
+    /// Whether it is about this condition, one of these members, and this metric. What it does
+    /// not name it is about whatever it is.
+    pub fn concerns(&self, condition: &str, members: &[&str], metric: &str) -> bool {
+        let is = |field: &Option<String>, what: &[&str]| {
+            field.as_deref().is_none_or(|field| what.contains(&field))
+        };
+        is(&self.condition, &[condition])
+            && is(&self.member, members)
+            && is(&self.metric, &[metric])
+    }
 }
 
 /// What spoils figures.

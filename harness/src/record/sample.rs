@@ -167,8 +167,7 @@ pub fn memory(number: usize) -> MemoryRun {
 
 /// An event about the run.
 pub fn event(kind: &str) -> Event {
-    let message = "a reason".to_owned();
-    Event { kind: kind.to_owned(), member: None, condition: None, message }
+    Event::of_run(kind, "a reason")
 }
 
 /// Entries of a run that was killed after its second block and first memory run.

@@ -349,7 +349,26 @@ impl Cell {
     }
 }
 
+impl Block {
+    /// The cell of `member` under `condition`, where it took part.
+    pub fn cell(&self, condition: &str, member: &str) -> Option<&Cell> {
+        self.cells.iter().find(|c| c.condition == condition && c.member == member)
+    }
+}
+
+impl Event {
+    /// About the run as a whole.
+    pub fn of_run(kind: &str, message: impl Into<String>) -> Self {
+        Self { kind: kind.to_owned(), member: None, condition: None, message: message.into() }
+    }
+}
+
 impl Benchmark {
+    /// The cells of `member` under `condition` in the blocks that are used.
+    pub fn used_cells(&self, condition: &str, member: &str) -> impl Iterator<Item = &Cell> {
+        self.used_blocks().filter_map(move |b| b.cell(condition, member))
+    }
+
     /// Of every number the last attempt: the one that stands, or that nobody repeated.
     pub fn used_blocks(&self) -> impl Iterator<Item = &Block> {
         let last =

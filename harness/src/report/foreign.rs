@@ -87,23 +87,9 @@ pub fn oha(m: &Measurement, expected_status: u16) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::Slice;
+    use crate::load::tally;
     use crate::load::tally::{Counts, Tally};
-    use crate::load::{Slice, tally};
-    use std::time::Duration;
-
-    fn measurement(tally: Tally) -> Measurement {
-        Measurement {
-            opened: 1,
-            alive: 1,
-            connect: tally::histogram(),
-            warm_up: Counts::default(),
-            asked: Duration::from_secs(1),
-            slice: Slice { window_ns: 1_000_000_000, ..Slice::default() },
-            tally,
-            service_cpu_ns: None,
-            limits: Vec::new(),
-        }
-    }
 
     #[test]
     fn the_longest_is_exact() {
@@ -120,7 +106,8 @@ mod tests {
         tally.counts =
             Counts { sent: 104, ok: 100, wrong_body: 1, wrong_status: 3, ..tally.counts };
         tally.wrong_status_by_code = [(500, 3)].into();
-        let json = oha(&measurement(tally), 201);
+        let slice = Slice { window_ns: 1_000_000_000, ..Slice::default() };
+        let json = oha(&Measurement { slice, ..Measurement::of(tally) }, 201);
         assert_eq!(json["statusCodeDistribution"], serde_json::json!({"201": 101, "500": 3}));
         let percentiles = &json["latencyPercentiles"];
         for known in ["p10", "p50", "p90"] {

@@ -380,22 +380,8 @@ mod tests {
     use super::*;
     use crate::load::{Slice, Tally};
 
-    fn measurement(tally: Tally) -> Measurement {
-        Measurement {
-            opened: 1,
-            alive: 1,
-            asked: std::time::Duration::from_secs(1),
-            service_cpu_ns: None,
-            connect: Tally::default().connect,
-            warm_up: Counts::default(),
-            slice: Slice::default(),
-            tally,
-            limits: Vec::new(),
-        }
-    }
-
     fn report(tally: Tally) -> LoadReport {
-        LoadReport::new(&measurement(tally), String::new(), String::new())
+        LoadReport::new(&Measurement::of(tally), String::new(), String::new())
     }
 
     #[test]
@@ -424,7 +410,7 @@ mod tests {
         }
         let whole = Measurement {
             slice: Slice { window_ns: 1_000_000_000, ..Slice::default() },
-            ..measurement(Tally::default())
+            ..Measurement::of(Tally::default())
         };
         let report = LoadReport::new(&whole, String::new(), String::new());
         assert_eq!(report.warnings(), [""; 0]);
@@ -432,7 +418,7 @@ mod tests {
 
     #[test]
     fn what_was_lost_in_the_warm_up_is_lost() {
-        let few = Measurement { opened: 10, alive: 2, ..measurement(Tally::default()) };
+        let few = Measurement { opened: 10, alive: 2, ..Measurement::of(Tally::default()) };
         let report = LoadReport::new(&few, String::new(), String::new());
         assert_eq!((report.connections.lost, report.connections.many_reconnects), (8, true));
         assert!(report.text().contains("8 lost"));

@@ -3,8 +3,10 @@
 
 use super::number;
 use crate::host::judge::Disturbance;
-use crate::record::{Benchmark, Block, Caution, CautionKind, Event, Level};
+use crate::record::{Benchmark, Block, Caution, CautionKind, Event, Level, level};
 
+/// Whole blocks cost so much more than typical slices that somebody should know.
+const BURSTS: f64 = 1.15;
 /// A level whose interval is wider than this says little by itself.
 const RESTLESS: f64 = 1.3;
 
@@ -51,7 +53,7 @@ pub fn notes(b: &Benchmark) -> Vec<String> {
 }
 
 /// What concerns the run as a whole has no place.
-fn note(kind: &str, place: &[&str], message: &str) -> String {
+pub fn note(kind: &str, place: &[&str], message: &str) -> String {
     match place {
         [] => format!("{kind}: {message}"),
         _ => format!("{kind} [{}]: {message}", place.join(", ")),
@@ -110,14 +112,11 @@ fn caution(c: &Caution) -> Option<String> {
 
 /// Bursts in a few slices cost CPU that the median of slices does not hold.
 fn totals(b: &Benchmark) -> Vec<String> {
-    let find = |metric: &str, condition: &str, member: &str| {
-        let mut all = b.results.levels.iter().filter(|l| l.metric == metric);
-        all.find(|l| l.condition == condition && l.member == member)?.value
-    };
     let mut notes = Vec::new();
     for condition in &b.conditions {
         for member in b.members.iter().filter(|m| m.control.is_none()) {
-            let of = |metric| find(metric, &condition.name, &member.name);
+            let of =
+                |metric| level(&b.results.levels, metric, &condition.name, &member.name)?.value;
             let (Some(typical), Some(total)) = (of("cpu-per-request"), of("cpu-per-request-total"))
             else {
                 continue;
@@ -134,9 +133,6 @@ fn totals(b: &Benchmark) -> Vec<String> {
     }
     notes
 }
-
-/// Whole blocks cost so much more than typical slices that somebody should know.
-const BURSTS: f64 = 1.15;
 
 fn invalid(block: &Block) -> String {
     let why: Vec<&str> = block.invalid.iter().map(|d: &Disturbance| d.message.as_str()).collect();

@@ -3,7 +3,7 @@
 use super::table::{Format, Table};
 use super::{notes, number, verdict};
 use crate::plan::{Condition, MEMORY_CONDITION};
-use crate::record::{Benchmark, Caution, CautionKind, Decision, Level};
+use crate::record::{self, Benchmark, Caution, CautionKind, Decision, Level};
 use crate::verdict::is_primary;
 
 /// Everything that a terminal shows of a run.
@@ -39,10 +39,7 @@ pub fn summary(benchmark: &Benchmark, format: Format) -> String {
 }
 
 fn level<'a>(b: &'a Benchmark, metric: &str, condition: &str, member: &str) -> Option<&'a Level> {
-    b.results
-        .levels
-        .iter()
-        .find(|l| l.metric == metric && l.condition == condition && l.member == member)
+    record::level(&b.results.levels, metric, condition, member)
 }
 
 fn show(level: Option<&Level>, print: fn(f64) -> String) -> String {
@@ -89,11 +86,10 @@ fn headlines(b: &Benchmark) -> Vec<String> {
             // The marks on the levels and their note say it.
             CautionKind::DisturbedLevels => continue,
         };
-        let metric = c.metric.as_deref();
-        let place: Vec<&str> =
-            [c.condition.as_deref(), c.member.as_deref(), metric].into_iter().flatten().collect();
-        let place = if place.is_empty() { "all".to_owned() } else { place.join(", ") };
-        lines.push(format!("{word} [{place}]: {}\n", c.reason));
+        let place = [c.condition.as_deref(), c.member.as_deref(), c.metric.as_deref()];
+        let place: Vec<&str> = place.into_iter().flatten().collect();
+        let place = if place.is_empty() { vec!["all"] } else { place };
+        lines.push(notes::note(word, &place, &c.reason) + "\n");
     }
     lines
 }
@@ -146,9 +142,7 @@ fn condition_table(b: &Benchmark, condition: &Condition) -> Table {
     for member in &b.members {
         let m = &member.name;
         let (failed, sent) = b
-            .used_blocks()
-            .flat_map(|block| &block.cells)
-            .filter(|cell| cell.condition == *c && cell.member == *m)
+            .used_cells(c, m)
             .fold((0, 0), |(f, s), cell| (f + cell.counts.failures(), s + cell.counts.sent));
         table.row(vec![
             named(b, condition, m),
@@ -173,12 +167,8 @@ fn named(b: &Benchmark, condition: &Condition, member: &str) -> String {
 
 /// Requests that were never answered would lie above any percentile.
 fn at_least(b: &Benchmark, condition: &Condition, member: &str) -> &'static str {
-    let mut cells = b.used_blocks().flat_map(|block| &block.cells);
-    let hung = cells.any(|c| {
-        c.condition == condition.name
-            && c.member == member
-            && c.counts.timed_out + c.counts.unfinished > 0
-    });
+    let mut cells = b.used_cells(&condition.name, member);
+    let hung = cells.any(|c| c.counts.timed_out + c.counts.unfinished > 0);
     if hung { "≥ " } else { "" }
 }
 

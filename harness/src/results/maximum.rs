@@ -51,10 +51,9 @@ pub fn surprises(benchmark: &Benchmark) -> Result<Vec<Surprise>, String> {
     let mut found = Vec::new();
     for condition in &benchmark.conditions {
         for member in benchmark.members.iter().filter(|m| m.control.is_none()) {
-            let is = |c: &&Cell| c.condition == condition.name && c.member == member.name;
             let cells: Vec<(&Block, &Cell)> = benchmark
                 .used_blocks()
-                .filter_map(|b| Some((b, b.cells.iter().find(is)?)))
+                .filter_map(|b| Some((b, b.cell(&condition.name, &member.name)?)))
                 .collect();
             found.extend(surprise(&cells)?);
         }
@@ -118,7 +117,6 @@ fn decision(s: &Surprise, rechecks: &[Block]) -> Decision {
         let timer = ms(hiccup_ns);
         (false, format!("attributed to the machine: a timer was {timer} late at the same time"))
     } else {
-        let is = |c: &&Cell| c.condition == s.condition && c.member == s.member;
         // What the machine did to a recheck is no repetition.
         let own = |b: &Block, c: &Cell| {
             let max_ns = c.latency.max_ns.filter(|_| c.is_usable())?;
@@ -126,7 +124,7 @@ fn decision(s: &Surprise, rechecks: &[Block]) -> Decision {
             Some(if explained.is_some() || !b.invalid.is_empty() { 0 } else { max_ns })
         };
         let again: Vec<u64> =
-            rechecks.iter().filter_map(|b| own(b, b.cells.iter().find(is)?)).collect();
+            rechecks.iter().filter_map(|b| own(b, b.cell(&s.condition, &s.member)?)).collect();
         let times = again.iter().filter(|ns| **ns as f64 >= REPEATS * s.max_ns as f64).count();
         match again.len() {
             n if n < RECHECKS => (

@@ -7,7 +7,8 @@ use crate::host::judge::Effect;
 use crate::load::limit::{BUSY_PERMILLE, CEILING_SHARE, LITTLE, SERVICE_BUSY};
 use crate::plan::Condition;
 use crate::record::{
-    Benchmark, Block, Caution, CautionKind, Cell, ConditionWeather, Control, Level, Member, Results,
+    Benchmark, Block, Caution, CautionKind, Cell, ConditionWeather, Control, Level, Member,
+    Results, level,
 };
 use crate::stats::paired::FEWEST_BLOCKS;
 use crate::stats::quantile;
@@ -89,26 +90,18 @@ fn caution(
 
 /// What spoils one comparison.
 pub fn of(found: &[Found], c: &Compared<'_>) -> Vec<Spoiled> {
-    let concerns = |f: &&Found| {
-        let is = |field: &Option<String>, what: &[&str]| {
-            field.as_deref().is_none_or(|field| what.contains(&field))
-        };
-        is(&f.caution.condition, &[c.condition])
-            && is(&f.caution.member, &[c.pair.a, c.pair.b])
-            && is(&f.caution.metric, &[c.metric])
-    };
+    let concerns = |f: &&Found| f.caution.concerns(c.condition, &[c.pair.a, c.pair.b], c.metric);
     found.iter().filter(concerns).filter_map(|f| f.spoiled.clone()).collect()
 }
 
 /// Marks the levels that cautions concern. The twin speaks of ratios only.
 pub fn mark(results: &mut Results) {
     for level in &mut results.levels {
-        let is = |field: &Option<String>, what: &str| field.as_deref().is_none_or(|f| f == what);
         level.marks = results
             .cautions
             .iter()
             .filter(|c| c.kind != CautionKind::Twin && level.unit != "bytes")
-            .filter(|c| is(&c.condition, &level.condition) && is(&c.member, &level.member))
+            .filter(|c| c.concerns(&level.condition, &[&level.member], &level.metric))
             .map(|c| c.kind)
             .collect();
         level.marks.dedup();
@@ -118,11 +111,13 @@ pub fn mark(results: &mut Results) {
 /// What the machine did while blocks that are used ran under `condition`, in the words of the
 /// first of them.
 fn disturbed(benchmark: &Benchmark, condition: &Condition) -> Vec<Found> {
-    let weather = |b: &Block| b.weather.iter().find(|w| w.condition == condition.name).cloned();
-    let all: Vec<_> = benchmark.used_blocks().filter_map(weather).collect();
+    let all: Vec<&ConditionWeather> = benchmark
+        .used_blocks()
+        .filter_map(|b| b.weather.iter().find(|w| w.condition == condition.name))
+        .collect();
     // One message a block: that of its worst disturbance of these effects.
     let with = |effects: std::ops::RangeInclusive<Effect>| {
-        let found = |w: &ConditionWeather| {
+        let found = |w: &&ConditionWeather| {
             let all = w.disturbances.iter().filter(|d| effects.contains(&d.effect));
             all.max_by_key(|d| d.effect).map(|d| d.message.clone())
         };
@@ -156,11 +151,8 @@ fn limited(
     condition: &Condition,
     member: &Member,
 ) -> Option<Found> {
-    let cells: Vec<&Cell> = benchmark
-        .used_blocks()
-        .flat_map(|b| &b.cells)
-        .filter(|c| c.condition == condition.name && c.member == member.name && c.is_usable())
-        .collect();
+    let cells: Vec<&Cell> =
+        benchmark.used_cells(&condition.name, &member.name).filter(|c| c.is_usable()).collect();
     let median = |f: &dyn Fn(&Cell) -> Option<f64>| {
         quantile::median(&cells.iter().filter_map(|c| f(c)).collect::<Vec<_>>())
     };
@@ -225,10 +217,7 @@ fn near_ceiling(
     member: &Member,
 ) -> Option<String> {
     let ceiling = benchmark.members.iter().find(|m| m.control == Some(Control::Ceiling))?;
-    let throughput = |who: &Member| {
-        let mut all = levels.iter().filter(|l| l.metric == "throughput");
-        all.find(|l| l.condition == condition.name && l.member == who.name)?.value
-    };
+    let throughput = |who: &Member| level(levels, "throughput", &condition.name, &who.name)?.value;
     let share = throughput(member)? / throughput(ceiling)?;
     (share >= CEILING_SHARE)
         .then(|| format!("it reached {} of the null server's throughput", percent(share)))

@@ -4,6 +4,7 @@ use super::ask::Ask;
 use crate::cmd::project::Machinery;
 use crate::cmd::{Interrupted, Unsuccessful, say};
 use crate::host::gates::{self, Calm, Verdict};
+use crate::host::interval::Weather;
 use crate::host::lock::{self, Lock, LockError};
 use crate::host::probes;
 use crate::host::watch::Watch;
@@ -60,15 +61,24 @@ pub fn forced(
         let busy = |cores: f64| cores > gates::FOREIGN_CORES;
         return Ok(alone.held || gates::foreign_cores(&ask.layout, &look).is_some_and(busy));
     }
-    await_calm(ask, watch, machinery)?;
+    await_calm(ask, look, watch, machinery)?;
     Ok(false)
 }
 
-fn await_calm(ask: &Ask, watch: &Watch, machinery: &Machinery) -> anyhow::Result<()> {
+/// `look` is the first of the looks.
+fn await_calm(
+    ask: &Ask,
+    look: Weather,
+    watch: &Watch,
+    machinery: &Machinery,
+) -> anyhow::Result<()> {
     let percent = |cores: f64| format!("{:.0} % of a core", cores * 100.0);
-    let mut said = false;
+    let (mut first, mut said) = (Some(look), false);
     let calm = gates::await_calm(
-        &mut || gates::foreign_cores(&ask.layout, &watch.look(&ask.layout, gates::LOOK)),
+        &mut || {
+            let look = first.take().unwrap_or_else(|| watch.look(&ask.layout, gates::LOOK));
+            gates::foreign_cores(&ask.layout, &look)
+        },
         &|| machinery.interrupt.is_set(),
         &mut |cores, left| {
             if !std::mem::replace(&mut said, true) {

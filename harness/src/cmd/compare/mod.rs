@@ -19,7 +19,7 @@ use crate::manifest::Argv;
 use crate::plan::Plan;
 use crate::process::{ServiceSpec, command};
 use crate::record::folder::Entry;
-use crate::record::{Benchmark, Control, Event, FORCED, Member, Revision, RunFolder};
+use crate::record::{Benchmark, Control, Event, Member, Revision, RunFolder};
 use crate::report::summary::summary;
 use crate::report::table::Format;
 use crate::scenario::Request;
@@ -121,21 +121,7 @@ impl Start {
     ) -> anyhow::Result<(RunFolder, Benchmark)> {
         let (mut folder, repository) = match self {
             Start::New(folder, repository) => (folder, repository),
-            Start::Resumed(past) => {
-                let (mut folder, mut benchmark) = past.open(plan, &cast.members, missing)?;
-                if forced && !benchmark.run.forced {
-                    let event = Event {
-                        kind: FORCED.to_owned(),
-                        member: None,
-                        condition: None,
-                        message: "resumed although the machine was unfit".to_owned(),
-                    };
-                    folder.append(&Entry::Event(Cow::Borrowed(&event)))?;
-                    benchmark.events.push(event);
-                    benchmark.run.forced = true;
-                }
-                return Ok((folder, benchmark));
-            }
+            Start::Resumed(past) => return past.open(plan, &cast.members, missing, forced),
         };
         let mut benchmark = record::blank(ask, cast.members.clone(), missing, repository);
         benchmark.run.forced = forced;

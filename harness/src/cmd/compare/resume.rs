@@ -8,7 +8,7 @@ use crate::cmd::{Unsuccessful, Usage, plural, say};
 use crate::experiment;
 use crate::plan::Plan;
 use crate::record::folder::{Entry, read_plan};
-use crate::record::{self as kept, Benchmark, Event, Journal, Member, Revision, RunFolder};
+use crate::record::{self as kept, Benchmark, Event, FORCED, Journal, Member, Revision, RunFolder};
 use crate::selection::{self, Rows};
 use serde::Serialize;
 use serde_json::Value;
@@ -97,12 +97,13 @@ impl Past {
     }
 
     /// The folder to write to and the record to go on with, when the members are those of the
-    /// run, too.
+    /// run, too. `forced`: on a machine that is unfit now.
     pub fn open(
         self,
         plan: &Plan,
         members: &[Member],
         missing: &[Event],
+        forced: bool,
     ) -> anyhow::Result<(RunFolder, Benchmark)> {
         if let Some(event) = missing.first() {
             let who = event.member.as_deref().unwrap_or_default();
@@ -120,19 +121,21 @@ impl Past {
         }
         let mut folder = RunFolder::reopen(&self.journal)?;
         let mut benchmark = self.journal.benchmark;
-        let event = Event {
-            kind: "resumed".to_owned(),
-            member: None,
-            condition: None,
-            message: format!(
-                "at {}, after {} and {}",
-                experiment::timestamp(),
-                plural(benchmark.blocks.len(), "block"),
-                plural(benchmark.memory.len(), "memory run")
-            ),
-        };
-        folder.append(&Entry::Event(Cow::Borrowed(&event)))?;
-        benchmark.events.push(event);
+        let message = format!(
+            "at {}, after {} and {}",
+            experiment::timestamp(),
+            plural(benchmark.blocks.len(), "block"),
+            plural(benchmark.memory.len(), "memory run")
+        );
+        let mut events = vec![Event::of_run("resumed", message)];
+        if forced && !benchmark.run.forced {
+            events.push(Event::of_run(FORCED, "resumed although the machine was unfit"));
+            benchmark.run.forced = true;
+        }
+        for event in events {
+            folder.append(&Entry::Event(Cow::Borrowed(&event)))?;
+            benchmark.events.push(event);
+        }
         Ok((folder, benchmark))
     }
 
