@@ -143,12 +143,10 @@ pub struct Compare {
     #[arg(long)]
     pub seed: Option<u64>,
     /// Other numbers than the preset's, to find out which are good: blocks, rounds, window-ms,
-    /// settle-ms, warm-up-slices (rounds=120,window-ms=25). The preset is then called `custom`.
+    /// settle-ms, warm-up-slices (rounds=120,window-ms=25), and throttle-us, which slows the
+    /// generator down. The preset is then called `custom`.
     #[arg(long, value_delimiter = ',', value_name = "KEY=N", hide = true)]
     pub set: Vec<String>,
-    /// The generator sleeps so many µs after each wake-up: to see that a slow one is noticed.
-    #[arg(long, value_name = "US", hide = true)]
-    pub throttle_generator: Option<u64>,
     /// CPUs: shared, or subject=0-2,load=3; by default the generator gets a quarter.
     #[arg(long, value_name = "LAYOUT")]
     pub cpus: Option<String>,
@@ -159,7 +157,7 @@ pub struct Compare {
     /// measured stands in its plan.
     #[arg(long, value_name = "DIR", conflicts_with_all = [
         "concurrency", "scenario", "only", "skip", "preset", "design", "set", "no_controls",
-        "no_memory", "seed", "cpus", "out", "throttle_generator",
+        "no_memory", "seed", "cpus", "out",
     ])]
     pub resume: Option<PathBuf>,
     #[command(flatten)]

@@ -50,6 +50,9 @@ pub struct Preset {
     pub settle_ms: u64,
     /// Measured part of a slice.
     pub window_ms: u64,
+    /// The generator sleeps so long after each wake-up; 0 but to see that a slow one is
+    /// noticed.
+    pub throttle_us: u64,
     /// Fresh processes of every subject for memory.
     pub memory_repeats: usize,
     /// Requests before memory under load is read.
@@ -73,6 +76,7 @@ impl Preset {
             warm_up_slice_ms: 50,
             settle_ms: 5,
             window_ms: 50,
+            throttle_us: 0,
             memory_repeats: 1,
             memory_requests: 2_000,
             memory_idle_ms: 200,
@@ -92,6 +96,7 @@ impl Preset {
             warm_up_slice_ms: 100,
             settle_ms: 5,
             window_ms: 50,
+            throttle_us: 0,
             memory_repeats: 3,
             memory_requests: 60_000,
             memory_idle_ms: 2_000,

@@ -2,11 +2,11 @@
 //! slices, so that all of them meet the same weather.
 
 use super::{Bench, REQUEST_TIMEOUT, Stopped, event, timestamp, weather};
-use crate::load::tally::{self, Counts, nanoseconds};
+use crate::load::tally::{self, nanoseconds};
 use crate::load::{Load, Slice, Target};
 use crate::plan::{BlockPlan, Design};
 use crate::process::{Service, tree};
-use crate::record::{Block, Canary, Cell, ConditionWeather, Event, Latency, Slices};
+use crate::record::{Block, Canary, Cell, ConditionWeather, Event, Latency, Slices, WarmUp};
 use hdrhistogram::Histogram;
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
@@ -158,7 +158,7 @@ struct Part<'a> {
 struct Loaded {
     load: Load,
     processes: Vec<Pid>,
-    warm_up: Counts,
+    warm_up: WarmUp,
     connect: Histogram<u64>,
     slices: Slices,
     /// CPU time of the processes at the end of the last slice.
@@ -208,6 +208,10 @@ impl Part<'_> {
 
     fn open(&mut self) -> Result<Vec<Option<Loaded>>, Stopped> {
         let condition = &self.bench.plan.conditions[self.condition];
+        let throttle = match self.bench.plan.preset.throttle_us {
+            0 => None,
+            us => Some(Duration::from_micros(us)),
+        };
         let mut all = Vec::with_capacity(self.running.len());
         for (member, running) in self.running.iter_mut().enumerate() {
             self.bench.check_interrupt()?;
@@ -220,7 +224,7 @@ impl Part<'_> {
                 pool: self.bench.pool(self.condition, member),
                 open_timeout: OPEN_TIMEOUT,
                 timeout: REQUEST_TIMEOUT,
-                throttle: self.bench.throttle,
+                throttle,
                 stop: None,
             };
             let layout = self.bench.layout;
@@ -267,6 +271,8 @@ impl Part<'_> {
                     let slice =
                         loaded.load.slice(Duration::ZERO, window).map_err(anyhow::Error::from)?;
                     loaded.note(&slice);
+                    loaded.warm_up.window_ns = slice.window_ns;
+                    loaded.warm_up.in_window.push(slice.in_window);
                     self.check(member, loaded);
                 }
             }
@@ -275,7 +281,7 @@ impl Part<'_> {
         for (loaded, running) in loaded.iter_mut().zip(self.running.iter()) {
             if let (Some(loaded), Some(running)) = (loaded, running) {
                 let tally = loaded.load.take_tally();
-                (loaded.warm_up, loaded.connect) = (tally.counts, tally.connect);
+                (loaded.warm_up.counts, loaded.connect) = (tally.counts, tally.connect);
                 loaded.processes = tree::processes(running.service.group());
                 loaded.cpu_before = loaded.cpu_ns();
             }
@@ -334,6 +340,15 @@ impl Part<'_> {
             let message = format!("{} times bytes came that nobody had asked for", tally.surplus);
             self.events.push(event("surplus", label, Some(&condition.name), message));
         }
+        let warm_up = &loaded.warm_up.counts;
+        if warm_up.failures() > 0 {
+            let message = format!(
+                "{} of {} requests of the warm-up failed",
+                warm_up.failures(),
+                warm_up.sent
+            );
+            self.events.push(event("failures", label, Some(&condition.name), message));
+        }
         if counts.failures() > 0 {
             let message = format!("{} of {} requests failed", counts.failures(), counts.sent);
             self.events.push(event("failures", label, Some(&condition.name), message));
@@ -387,7 +402,7 @@ impl Loaded {
         Self {
             load,
             processes: Vec::new(),
-            warm_up: Counts::default(),
+            warm_up: WarmUp::default(),
             connect: tally::histogram(),
             slices: Slices::default(),
             cpu_before: None,

@@ -30,8 +30,6 @@ pub struct Bench<'a> {
     pub pools: &'a [Pool],
     /// Whose CPUs are whose.
     pub layout: &'a Layout,
-    /// Slows the generator down; see [`crate::load::Target`].
-    pub throttle: Option<Duration>,
     /// Sees what the machine does meanwhile.
     pub watch: &'a Watch,
     /// The program that has the `launch` step.

@@ -193,8 +193,8 @@ fn results(b: &Benchmark) -> Result<(), String> {
     for r in &b.results.ratios {
         known(Some(&r.a), Some(&r.condition))
             .and_then(|()| known(Some(&r.b), None))
-            .and_then(|()| interval(Some(r.ratio), r.low, r.high))
-            .and_then(|()| if r.ratio > 0.0 { Ok(()) } else { Err("is not above 0".to_owned()) })
+            .and_then(|()| interval(r.ratio, r.low, r.high))
+            .and_then(|()| positive(r.ratio))
             .map_err(|e| format!("ratio {} {} {} / {}: {e}", r.metric, r.condition, r.a, r.b))?;
     }
     for c in &b.results.cautions {
@@ -206,6 +206,10 @@ fn results(b: &Benchmark) -> Result<(), String> {
             .map_err(|e| format!("decision `{}`: {e}", d.reason))?;
     }
     Ok(())
+}
+
+fn positive(value: Option<f64>) -> Result<(), String> {
+    if value.is_none_or(|v| v > 0.0) { Ok(()) } else { Err("is not above 0".to_owned()) }
 }
 
 fn interval(value: Option<f64>, low: Option<f64>, high: Option<f64>) -> Result<(), String> {

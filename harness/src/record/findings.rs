@@ -73,6 +73,12 @@ pub enum CautionKind {
     Twin,
     /// The machine was found unfit and the run was forced.
     Forced,
+    /// Neither a twin nor the null server took part, so that nothing checks the figures.
+    NoControls,
+    /// The null server has no throughput here: nothing shows what the generator could reach.
+    NoCeiling,
+    /// The preset only shows that everything works.
+    NotAMeasurement,
 }
 
 /// A member's estimate over blocks.
@@ -115,8 +121,9 @@ pub struct Ratio {
     pub a: String,
     /// Denominator.
     pub b: String,
-    /// exp of the median of the Walsh averages of the blocks' log ratios.
-    pub ratio: f64,
+    /// exp of the median of the Walsh averages of the blocks' log ratios; null without a block
+    /// that both completed.
+    pub ratio: Option<f64>,
     /// Lower end of the 95 % interval; null below six blocks.
     pub low: Option<f64>,
     /// Upper end.

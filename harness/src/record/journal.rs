@@ -1,7 +1,7 @@
 //! Reads `journal.jsonl` back into the record that it is the making of.
 
 use super::file::{self, RunFileError};
-use super::folder::{Entry, JOURNAL};
+use super::folder::{BENCHMARK, Entry, JOURNAL};
 use super::read::Version;
 use super::{Benchmark, FORCED, Member, Ready, check};
 use serde::Deserialize;
@@ -57,8 +57,12 @@ pub fn read(folder: &Path) -> Result<Journal, RunFileError> {
         is_open = !ended;
     }
     let Some(benchmark) = read else {
-        let nothing = "holds nothing: the run was ended before it measured; start it anew";
-        return Err(RunFileError::whole(&file, nothing));
+        let error = RunFileError::whole(&file, "holds nothing that can be gone on with");
+        return Err(error.hint(if folder.join(BENCHMARK).exists() {
+            "the run's results are in benchmark.json beside it, unless that is damaged, too"
+        } else {
+            "the run was ended before it measured, or the file was cut; start a new run"
+        }));
     };
     let cut_bytes = bytes.len() as u64 - whole_bytes;
     Ok(Journal { folder: folder.to_owned(), benchmark, whole_bytes, is_open, cut_bytes })

@@ -123,7 +123,11 @@ fn cell(label: &str) -> Cell {
         counts: Counts { sent: 11, ok: 10, wrong_status: 1, ..Counts::default() },
         complete: true,
         wrong_status_by_code: [(503, 1)].into(),
-        warm_up: Counts::default(),
+        warm_up: WarmUp {
+            counts: Counts { sent: 7, ok: 7, ..Counts::default() },
+            window_ns: 50_000_000,
+            in_window: vec![2, 4],
+        },
         server_closes: 0,
         reconnects: 0,
         surplus: 0,

@@ -249,8 +249,8 @@ pub struct Cell {
     pub complete: bool,
     /// Statuses other than the expected one; their sum is `counts.wrong_status`.
     pub wrong_status_by_code: BTreeMap<u16, u64>,
-    /// Outcomes of the warm-up.
-    pub warm_up: Counts,
+    /// What came before the rounds.
+    pub warm_up: WarmUp,
     /// Connections closed by the service after a complete answer.
     pub server_closes: u64,
     /// Connections opened anew.
@@ -271,6 +271,19 @@ pub struct Cell {
     pub connect: Latency,
     /// First wrong answers, escaped and cut.
     pub offenders: Vec<String>,
+}
+
+/// Slices that count for nothing: a service is slow at first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct WarmUp {
+    /// Outcomes of their requests.
+    pub counts: Counts,
+    /// Length of each window.
+    pub window_ns: u64,
+    /// Right answers complete within the window, one element a slice, in order.
+    pub in_window: Vec<u64>,
 }
 
 /// What each slice yielded; vectors of one length, one element a round.
@@ -387,10 +400,14 @@ impl Benchmark {
     }
 
     /// Whether something that the finished part of the plan has was not measured: a subject,
-    /// a cell or a memory run is missing, or requests failed.
+    /// a cell or a memory run is missing, or requests failed. Blocks that were repeated count
+    /// as well: that a service failed in them is no less true.
     pub fn has_holes(&self) -> bool {
         let expected = self.members.len() * self.conditions.len();
-        let whole = |c: &&Cell| c.complete && c.counts.ok > 0 && c.counts.failures() == 0;
+        let whole = |c: &&Cell| {
+            let failures = c.counts.failures() + c.warm_up.counts.failures();
+            c.complete && c.counts.ok > 0 && failures == 0
+        };
         self.blocks.iter().any(|b| b.cells.iter().filter(whole).count() < expected)
             || self.events.iter().any(|e| LEFT_OUT.contains(&e.kind.as_str()))
     }

@@ -103,6 +103,7 @@ fn caution(c: &Caution) -> Option<String> {
     let metric = c.metric.as_deref();
     let kind = match c.kind {
         CautionKind::DisturbedLevels => "* disturbed",
+        CautionKind::NoCeiling => "no ceiling",
         CautionKind::Twin if !metric.is_none_or(crate::verdict::is_primary) => "noisy",
         _ => return None,
     };

@@ -9,12 +9,6 @@ use crate::verdict::is_primary;
 /// Everything that a terminal shows of a run.
 pub fn summary(benchmark: &Benchmark, format: Format) -> String {
     let mut parts = Vec::new();
-    if !benchmark.run.preset.is_measurement() {
-        parts.push(format!(
-            "NOT A MEASUREMENT: preset `{}` only shows that everything works\n",
-            benchmark.run.preset.name
-        ));
-    }
     let headlines = headlines(benchmark);
     if !headlines.is_empty() {
         parts.push(headlines.concat());
@@ -62,7 +56,8 @@ fn ratio_to_first(b: &Benchmark, metric: &str, condition: &str, member: &str) ->
         .map_or_else(
             || "–".to_owned(),
             |r| {
-                let figures = number::ratio(r.ratio, r.low, r.high);
+                let Some(ratio) = r.ratio else { return "–".to_owned() };
+                let figures = number::ratio(ratio, r.low, r.high);
                 if r.low.is_none() {
                     return figures; // a direction only
                 }
@@ -74,21 +69,21 @@ fn ratio_to_first(b: &Benchmark, metric: &str, condition: &str, member: &str) ->
 /// What spoiled the run, before any figure.
 fn headlines(b: &Benchmark) -> Vec<String> {
     let mut lines = Vec::new();
-    if b.members.iter().all(|m| m.control.is_none()) {
-        lines.push("NO CONTROLS: neither a twin nor the null server checks these figures\n".into());
-    }
     let primary = |c: &&Caution| c.metric.as_deref().is_none_or(is_primary);
     for c in b.results.cautions.iter().filter(primary) {
         let word = match c.kind {
             CautionKind::GeneratorLimited => "GENERATOR-LIMITED",
             CautionKind::Disturbed => "DISTURBED",
             CautionKind::Twin | CautionKind::Forced => "NOISY",
+            CautionKind::NoControls => "NO CONTROLS",
+            CautionKind::NotAMeasurement => "NOT A MEASUREMENT",
             // The marks on the levels and their note say it.
-            CautionKind::DisturbedLevels => continue,
+            CautionKind::DisturbedLevels | CautionKind::NoCeiling => continue,
         };
         let place = [c.condition.as_deref(), c.member.as_deref(), c.metric.as_deref()];
         let place: Vec<&str> = place.into_iter().flatten().collect();
-        let place = if place.is_empty() { vec!["all"] } else { place };
+        let stamp = [CautionKind::NoControls, CautionKind::NotAMeasurement].contains(&c.kind);
+        let place = if place.is_empty() && !stamp { vec!["all"] } else { place };
         lines.push(notes::note(word, &place, &c.reason) + "\n");
     }
     lines
@@ -202,7 +197,7 @@ fn memory_table(b: &Benchmark) -> Table {
         let figures = ["pss-idle", "pss-loaded", "pss-after", "rss-idle", "rss-loaded", "peak"];
         for figure in figures {
             let metric = format!("memory-{figure}");
-            row.push(show(level(b, &metric, MEMORY_CONDITION, m), number::mebibytes));
+            row.push(quoted(level(b, &metric, MEMORY_CONDITION, m), number::mebibytes));
         }
         let processes =
             b.memory.iter().filter(|r| r.member == *m).map(|r| r.loaded.processes).max();

@@ -16,8 +16,8 @@ pub struct Statement<'a> {
     pub a: &'a str,
     /// Denominator.
     pub b: &'a str,
-    /// Estimate.
-    pub ratio: f64,
+    /// Estimate, where there is one.
+    pub ratio: Option<f64>,
     /// Its 95 % interval.
     pub interval: Option<(f64, f64)>,
     /// Blocks or memory runs behind it.
@@ -91,7 +91,7 @@ pub fn sentence(s: &Statement) -> String {
         Verdict::Higher => format!("{a} has a higher {metric} than {b} ({figures})"),
         Verdict::Lower => format!("{a} has a lower {metric} than {b} ({figures})"),
         Verdict::Small => {
-            let direction = if s.ratio > 1.0 { "higher" } else { "lower" };
+            let direction = if s.ratio > Some(1.0) { "higher" } else { "lower" };
             format!(
                 "{a} probably has a {direction} {metric} than {b}, by how much is uncertain ({figures})"
             )
@@ -118,7 +118,7 @@ fn figures(s: &Statement) -> String {
     let interval =
         s.interval.map(|(low, high)| format!("95 % {}–{}", three_digits(low), three_digits(high)));
     let parts = [
-        Some(format!("ratio {}", three_digits(s.ratio))),
+        s.ratio.map(|ratio| format!("ratio {}", three_digits(ratio))),
         interval,
         Some(format!("{} {unit}{}", s.blocks, if s.blocks == 1 { "" } else { "s" })),
         Some(format!("tie zone {}", Zone::of(s.metric))),
@@ -149,7 +149,7 @@ mod tests {
         metric: "throughput",
         a: "one",
         b: "two:fast",
-        ratio: 1.0123,
+        ratio: Some(1.0123),
         interval: Some((0.9812, 1.0401)),
         blocks: 6,
         verdict: Verdict::Tie,
@@ -161,7 +161,7 @@ mod tests {
     fn every_verdict_is_a_sentence() {
         let higher = Statement {
             verdict: Verdict::Higher,
-            ratio: 2.0876,
+            ratio: Some(2.0876),
             interval: Some((2.051, 2.1249)),
             ..TIE
         };
@@ -195,6 +195,16 @@ mod tests {
                     ..higher
                 },
                 "it cannot be told whether one and two:fast differ in memory (PSS, loaded) (ratio 2.09, 1 repeat, tie zone ±10 %): the reason",
+            ),
+            (
+                Statement {
+                    verdict: Verdict::Inconclusive,
+                    ratio: None,
+                    interval: None,
+                    blocks: 0,
+                    ..TIE
+                },
+                "it cannot be told whether one and two:fast differ in throughput (0 blocks, tie zone ±5 %): the reason",
             ),
             (
                 Statement { verdict: Verdict::GeneratorLimited, ..TIE },

@@ -35,8 +35,10 @@ const MEMORY_METRICS: [(&str, MemoryFigure); 10] = [
 
 /// What one block says of one member under one condition.
 struct Observed {
-    /// Answers a second, by round; withheld where a slice is too short for the latency.
-    throughput: Option<Vec<f64>>,
+    /// Answers a second, by round.
+    throughput: Vec<f64>,
+    /// A slice is too short for the latency: it measures its own edges.
+    is_edgy: bool,
     /// Nanoseconds a right answer, spill included, by round.
     cpu: Option<Vec<f64>>,
     /// The same over the whole block: what falls into few rounds (a long collection, say) is
@@ -183,15 +185,20 @@ fn judged(found: &[Found], compared: &[Compared<'_>]) -> Vec<Ratio> {
         .iter()
         .zip(judgements)
         .filter_map(|(c, judgement)| {
-            let estimate = judgement.estimate?;
+            let estimate = judgement.estimate;
+            // What was asked for and could not be compared is said; the rest would be noise.
+            if estimate.is_none() && !c.is_primary() {
+                return None;
+            }
+            let interval = estimate.and_then(|e| e.interval);
             Some(Ratio {
                 metric: c.metric.to_owned(),
                 condition: c.condition.to_owned(),
                 a: c.pair.a.to_owned(),
                 b: c.pair.b.to_owned(),
-                ratio: estimate.ratio,
-                low: estimate.interval.map(|i| i.0),
-                high: estimate.interval.map(|i| i.1),
+                ratio: estimate.map(|e| e.ratio),
+                low: interval.map(|i| i.0),
+                high: interval.map(|i| i.1),
                 blocks: c.log_ratios.len(),
                 verdict: judgement.verdict,
                 reason: judgement.reason,
@@ -213,17 +220,24 @@ fn observe(block: &Block, cell: &Cell) -> Result<Option<Observed>, String> {
         .unpack()
         .map_err(|e| format!("block {}, {}, {}: {e}", block.number, cell.condition, cell.member))?;
     let seconds = cell.window_ns as f64 / 1e9;
-    // Else a slice measures its own edges: too few answers fall between them.
-    let edges = !histogram.is_empty() && histogram.mean() * WINDOW_ANSWERS > cell.window_ns as f64;
-    let throughput =
-        (!edges).then(|| cell.slices.in_window.iter().map(|&n| n as f64 / seconds).collect());
+    // Too few answers fall between its edges.
+    let is_edgy =
+        !histogram.is_empty() && histogram.mean() * WINDOW_ANSWERS > cell.window_ns as f64;
+    let throughput = cell.slices.in_window.iter().map(|&n| n as f64 / seconds).collect();
     let s = &cell.slices;
     let spent: Option<Vec<u64>> =
         s.cpu_ns.iter().zip(&s.spill_ns).map(|(own, spill)| Some((*own)? + (*spill)?)).collect();
     let each = |spent: &u64, ok: &u64| *spent as f64 / *ok as f64;
     let cpu = spent.as_ref().map(|all| all.iter().zip(&s.ok).map(|(n, ok)| each(n, ok)).collect());
     let cpu_total = spent.map(|all| each(&all.iter().sum(), &s.ok.iter().sum()));
-    Ok(Some(Observed { throughput, cpu, cpu_total, histogram, max_ns: cell.latency.max_ns }))
+    Ok(Some(Observed {
+        throughput,
+        is_edgy,
+        cpu,
+        cpu_total,
+        histogram,
+        max_ns: cell.latency.max_ns,
+    }))
 }
 
 impl Observed {
@@ -254,18 +268,23 @@ struct Part<'p, 'a> {
 impl Part<'_, '_> {
     fn condition(&mut self, observed: &Observations<'_, Observed>) {
         const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];
+        // Decided over all blocks: leaving out the slow ones would favour who has some.
+        let edgy: Vec<&str> = observed
+            .iter()
+            .filter(|(_, all)| 2 * all.iter().filter(|(_, o)| o.is_edgy).count() > all.len())
+            .map(|(member, _)| *member)
+            .collect();
         for member in self.members {
             let blocks = observed.get(member).map_or(&[][..], Vec::as_slice);
             let values = |f: &dyn Fn(&Observed) -> Option<f64>| -> Vec<f64> {
                 blocks.iter().filter_map(|(_, o)| f(o)).collect()
             };
-            self.level(
-                member,
-                "throughput",
-                "req/s",
-                &values(&|o| quantile::median(o.throughput.as_deref()?)),
-                "no usable block, or answers take longer than half a slice",
-            );
+            let (rates, absent) = if edgy.contains(member) {
+                (Vec::new(), "answers take longer than half a slice")
+            } else {
+                (values(&|o| quantile::median(&o.throughput)), "no usable block")
+            };
+            self.level(member, "throughput", "req/s", &rates, absent);
             for (metric, q) in QUANTILES {
                 self.level(
                     member,
@@ -282,9 +301,12 @@ impl Part<'_, '_> {
             let total = values(&|o| o.cpu_total);
             self.level(member, "cpu-per-request-total", "ns", &total, absent);
         }
-        self.ratios(observed, "throughput", &|a, b| {
-            median_ratio(a.throughput.as_deref()?, b.throughput.as_deref()?)
-        });
+        let not_edgy: Observations<'_, &Observed> = observed
+            .iter()
+            .filter(|(member, _)| !edgy.contains(member))
+            .map(|(&member, blocks)| (member, blocks.iter().map(|(n, o)| (*n, o)).collect()))
+            .collect();
+        self.ratios(&not_edgy, "throughput", &|a, b| median_ratio(&a.throughput, &b.throughput));
         for (metric, q) in QUANTILES {
             self.ratios(observed, metric, &|a, b| Some((a.percentile(q)? / b.percentile(q)?).ln()));
         }
@@ -337,9 +359,8 @@ impl Part<'_, '_> {
         log_ratio: &dyn Fn(&T, &T) -> Option<f64>,
     ) {
         for &pair in self.pairs {
-            let (Some(xs), Some(ys)) = (observed.get(pair.a), observed.get(pair.b)) else {
-                continue;
-            };
+            let of = |member| observed.get(member).map_or(&[][..], Vec::as_slice);
+            let (xs, ys) = (of(pair.a), of(pair.b));
             // Only blocks that both completed: a ratio never crosses blocks.
             let log_ratios: Vec<f64> = xs
                 .iter()

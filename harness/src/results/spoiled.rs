@@ -27,7 +27,7 @@ pub struct Found {
 
 /// Everything that spoils something.
 pub fn find(benchmark: &Benchmark, levels: &[Level], compared: &[Compared<'_>]) -> Vec<Found> {
-    let mut found = Vec::new();
+    let mut found = about_the_run(benchmark);
     if benchmark.run.forced {
         let reason = Spoiled::Forced.to_string();
         let caution = caution(CautionKind::Forced, None, None, None, reason);
@@ -38,6 +38,7 @@ pub fn find(benchmark: &Benchmark, levels: &[Level], compared: &[Compared<'_>]) 
         found.extend(disturbed(benchmark, condition));
         let members = benchmark.members.iter().filter(|m| m.control != Some(Control::Ceiling));
         found.extend(members.filter_map(|m| limited(benchmark, levels, condition, m)));
+        found.extend(no_ceiling(benchmark, levels, condition));
     }
     found.extend(compared.iter().filter(|c| c.pair.twin).filter_map(|c| {
         let spoiled = match twin_objects(c.metric, &c.log_ratios) {
@@ -51,6 +52,37 @@ pub fn find(benchmark: &Benchmark, levels: &[Level], compared: &[Compared<'_>]) 
         Some(Found { caution, spoiled: Some(spoiled) })
     }));
     found
+}
+
+/// Stamps for who reads the results alone. They spoil no verdict by themselves: `smoke` has
+/// too few blocks for one, and without controls verdicts stand, unchecked.
+fn about_the_run(benchmark: &Benchmark) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut stamp = |kind, reason: String| {
+        found.push(Found { caution: caution(kind, None, None, None, reason), spoiled: None });
+    };
+    let preset = &benchmark.run.preset;
+    if !preset.is_measurement() {
+        let reason = format!("preset `{}` only shows that everything works", preset.name);
+        stamp(CautionKind::NotAMeasurement, reason);
+    }
+    if benchmark.members.iter().all(|m| m.control.is_none()) {
+        let reason = "neither a twin nor the null server checks these figures";
+        stamp(CautionKind::NoControls, reason.to_owned());
+    }
+    found
+}
+
+/// The null server took part, but has no throughput under `condition`.
+fn no_ceiling(benchmark: &Benchmark, levels: &[Level], condition: &Condition) -> Option<Found> {
+    let ceiling = benchmark.members.iter().find(|m| m.control == Some(Control::Ceiling))?;
+    if level(levels, "throughput", &condition.name, &ceiling.name)?.value.is_some() {
+        return None;
+    }
+    let reason = "the null server completed no block: what the generator could reach is not known";
+    let kind = CautionKind::NoCeiling;
+    let caution = caution(kind, Some(&condition.name), None, None, reason.to_owned());
+    Some(Found { caution, spoiled: None })
 }
 
 /// The twin has too few blocks to object, and others have enough to claim something.
@@ -94,13 +126,19 @@ pub fn of(found: &[Found], c: &Compared<'_>) -> Vec<Spoiled> {
     found.iter().filter(concerns).filter_map(|f| f.spoiled.clone()).collect()
 }
 
-/// Marks the levels that cautions concern. The twin speaks of ratios only.
+/// Marks the levels that cautions concern. The twin speaks of ratios only, stamps need no mark
+/// at every figure, and memory is read with nothing else under way.
 pub fn mark(results: &mut Results) {
+    use CautionKind::{Disturbed, DisturbedLevels, Forced, GeneratorLimited};
     for level in &mut results.levels {
+        let spoils = |kind| match kind {
+            Disturbed | DisturbedLevels | GeneratorLimited => level.unit != "bytes",
+            kind => kind == Forced,
+        };
         level.marks = results
             .cautions
             .iter()
-            .filter(|c| c.kind != CautionKind::Twin && level.unit != "bytes")
+            .filter(|c| spoils(c.kind))
             .filter(|c| c.concerns(&level.condition, &[&level.member], &level.metric))
             .map(|c| c.kind)
             .collect();
@@ -171,11 +209,17 @@ fn percent(share: f64) -> String {
 }
 
 fn busy(generator: Option<f64>, service: Option<f64>) -> Option<String> {
-    let (generator, service) = (generator?, service?);
-    (generator >= f64::from(BUSY_PERMILLE) / 1000.0 && service < SERVICE_BUSY).then(|| {
-        let (generator, service) = (percent(generator), percent(service));
-        format!("its busiest thread was {generator} busy or waiting for a CPU, the service's CPUs {service} busy")
-    })
+    let generator = generator.filter(|busy| *busy >= f64::from(BUSY_PERMILLE) / 1000.0)?;
+    // Who is not known to have been busy is no excuse.
+    if service.is_some_and(|busy| busy >= SERVICE_BUSY) {
+        return None;
+    }
+    let service = service.map_or_else(
+        || "how busy the service's CPUs were is unknown".to_owned(),
+        |busy| format!("the service's CPUs {} busy", percent(busy)),
+    );
+    let generator = percent(generator);
+    Some(format!("its busiest thread was {generator} busy or waiting for a CPU, {service}"))
 }
 
 /// Of the busiest thread, over all slices: the time for which it ran or waited for a CPU.

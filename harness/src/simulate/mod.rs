@@ -90,6 +90,8 @@ pub struct Alike {
     pub disturbance: Disturbance,
     /// At least one comparison is called higher or lower.
     pub any_claim: f64,
+    /// At least one comparison is called a small difference: a hint, not a claim.
+    pub any_small: f64,
     /// At least one interval lies wholly outside its zone: what the interval alone would claim.
     pub any_outside_zone: f64,
     /// At least one adjusted p value is below 0.05: what the p values alone would claim.
@@ -314,7 +316,8 @@ fn judge(compared: &[Compared]) -> Vec<verdict::Judgement> {
 }
 
 fn alike(rng: &mut ChaCha8Rng, run: Run, runs: usize) -> Alike {
-    let (mut claims, mut outside, mut significant, mut ties, mut objections) = (0, 0, 0, 0, 0);
+    let (mut claims, mut small, mut outside, mut significant, mut ties, mut objections) =
+        (0, 0, 0, 0, 0, 0);
     for _ in 0..runs {
         let compared = run.draw(rng);
         let judged = judge(&compared);
@@ -322,6 +325,7 @@ fn alike(rng: &mut ChaCha8Rng, run: Run, runs: usize) -> Alike {
             usize::from(compared.iter().zip(&judged).any(|x| f(&x)))
         };
         claims += any(&|(_, j)| matches!(j.verdict, Verdict::Higher | Verdict::Lower));
+        small += any(&|(_, j)| j.verdict == Verdict::Small);
         outside += any(&|((metric, _), j)| {
             let edge = Zone::of(metric).edge();
             let interval = j.estimate.and_then(|e| e.interval);
@@ -339,6 +343,7 @@ fn alike(rng: &mut ChaCha8Rng, run: Run, runs: usize) -> Alike {
         sd: run.sd,
         disturbance: run.disturbance,
         any_claim: share(claims, 1),
+        any_small: share(small, 1),
         any_outside_zone: share(outside, 1),
         any_significant: share(significant, 1),
         ties: share(ties, COMPARISONS),

@@ -57,7 +57,7 @@ fn a_run_writes_everything_and_every_request_is_accounted_for() {
     for cell in &benchmark.blocks[0].cells {
         let at = format!("{} {}", cell.condition, cell.member);
         assert!(cell.counts.sent > 0 && cell.counts.is_conserved(), "{at}: {:?}", cell.counts);
-        assert!(cell.warm_up.sent > 0 && cell.warm_up.is_conserved(), "{at}");
+        assert!(cell.warm_up.counts.sent > 0 && cell.warm_up.counts.is_conserved(), "{at}");
         assert_eq!(cell.counts.failures(), 0, "{at}: {:?}", cell.offenders);
         let rounds = if cell.member == "null" { 1 } else { benchmark.run.preset.rounds };
         assert_eq!(cell.slices.in_window.len(), rounds, "{at}");
@@ -158,7 +158,7 @@ fn a_slow_generator_is_noticed_and_nothing_is_claimed() {
     let output = harness()
         .args(["compare", "--concurrency", "4", "--scenario", "get", "--preset", "smoke"])
         // Ten times what an answer takes.
-        .args(["--only", "one,two", "--throttle-generator", "3000", "--out"])
+        .args(["--only", "one,two", "--set", "throttle-us=3000", "--out"])
         .arg(&run)
         .args(setup.args())
         .output()

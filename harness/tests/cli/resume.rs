@@ -164,7 +164,7 @@ fn a_folder_that_is_no_run_is_refused() {
     fs::create_dir(&run).expect("a folder");
     assert_refused(&setup, &run, &["journal.jsonl: cannot be read: No such file"]);
     fs::write(run.join("journal.jsonl"), "").expect("write");
-    assert_refused(&setup, &run, &["journal.jsonl: holds nothing", "start it anew"]);
+    assert_refused(&setup, &run, &["journal.jsonl: holds nothing", "start a new run"]);
     fs::write(run.join("journal.jsonl"), "{}\n").expect("write");
     assert_refused(&setup, &run, &["journal.jsonl:1:2: is damaged"]);
     for options in [&["--concurrency", "2"][..], &["--seed", "1"], &["--preset", "quick"]] {

@@ -13,7 +13,6 @@ use crate::selection::{self, Chosen, Rows};
 use crate::toml_file::did_you_mean;
 use crate::users::User;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The command line, checked as far as it can be before anything is started.
 pub struct Ask {
@@ -28,7 +27,6 @@ pub struct Ask {
     pub out: PathBuf,
     pub controls: bool,
     pub force: bool,
-    pub throttle: Option<Duration>,
 }
 
 impl Ask {
@@ -90,7 +88,6 @@ impl Ask {
             out,
             controls: !args.no_controls,
             force: args.force,
-            throttle: args.throttle_generator.map(Duration::from_micros),
         })
     }
 }
@@ -109,7 +106,12 @@ fn set(preset: &mut Preset, text: &str) -> Result<(), String> {
         "warm-up-slices" => preset.warm_up_slices = n as usize,
         "window-ms" => preset.window_ms = n,
         "settle-ms" => preset.settle_ms = n,
-        _ => return Err("known are blocks, rounds, window-ms, settle-ms, warm-up-slices".into()),
+        "throttle-us" => preset.throttle_us = n,
+        _ => {
+            return Err("known are blocks, rounds, window-ms, settle-ms, warm-up-slices, \
+                        throttle-us"
+                .into());
+        }
     }
     if preset.is_measurement() {
         preset.name = "custom".to_owned();

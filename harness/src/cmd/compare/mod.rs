@@ -240,7 +240,6 @@ fn measure(
         specs: &cast.specs,
         pools: &pools,
         layout: &ask.layout,
-        throttle: ask.throttle,
         watch: &machine.watch,
         harness: &machinery.harness,
         guard: &machinery.guard,

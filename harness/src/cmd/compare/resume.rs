@@ -74,7 +74,6 @@ impl Past {
             out: self.journal.folder.clone(),
             controls: then.members.len() > subjects.len(),
             force,
-            throttle: None,
         })
     }
 
