@@ -8,7 +8,7 @@ use crate::manifest::Argv;
 use crate::plan::CEILING;
 use crate::process::toolchain::{self, Toolchain};
 use crate::process::{Service, ServiceSpec, command};
-use crate::record::Event;
+use crate::record::{Event, EventKind};
 use crate::selection::{Chosen, Subject};
 use crate::users::User;
 use std::collections::{BTreeMap, HashMap};
@@ -46,7 +46,7 @@ pub struct Prepared {
 impl Prepared {
     /// Whether something failed, as opposed to being skipped for want of a toolchain.
     pub fn has_failures(&self) -> bool {
-        self.missing.iter().any(|e| e.kind != "skipped")
+        self.missing.iter().any(|e| e.kind != EventKind::Skipped)
     }
 }
 
@@ -79,8 +79,8 @@ fn build_one(
 ) -> anyhow::Result<Result<BTreeMap<String, String>, Event>> {
     let implementation = &subject.implementation;
     let name = &implementation.name;
-    let event = |kind: &str, message: String| Event {
-        kind: kind.to_owned(),
+    let event = |kind, message: String| Event {
+        kind,
         member: Some(name.clone()),
         condition: None,
         message,
@@ -94,7 +94,7 @@ fn build_one(
             return Err(Unsuccessful(format!("{name}: {}", missing.complaint())).into());
         }
         say(&format!("{name}: skipped: {}", missing.complaint()));
-        return Ok(Err(event("skipped", missing.complaint())));
+        return Ok(Err(event(EventKind::Skipped, missing.complaint())));
     }
     for argv in &implementation.build {
         say(&format!("{name}: building ({argv})"));
@@ -110,7 +110,7 @@ fn build_one(
         }
         if let Err(error) = built {
             say(&format!("{name}: the build failed: {error:#}"));
-            return Ok(Err(event("build-failed", format!("{error:#}"))));
+            return Ok(Err(event(EventKind::BuildFailed, format!("{error:#}"))));
         }
     }
     Ok(Ok(versions(&toolchains)))

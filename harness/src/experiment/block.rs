@@ -6,7 +6,9 @@ use crate::load::tally::{self, nanoseconds};
 use crate::load::{Load, Slice, Target};
 use crate::plan::{BlockPlan, Design};
 use crate::process::{Service, tree};
-use crate::record::{Block, Canary, Cell, ConditionWeather, Event, Latency, Slices, WarmUp};
+use crate::record::{
+    Block, Canary, Cell, ConditionWeather, Event, EventKind, Latency, Slices, WarmUp,
+};
 use hdrhistogram::Histogram;
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
@@ -118,7 +120,7 @@ fn start(
                 running[member] = Some(Running { service, runtime, workers });
             }
             Err(_) if bench.interrupt.is_set() => return Err(Stopped::Interrupted),
-            Err(e) => events.push(event("start-failed", &spec.label, None, e.to_string())),
+            Err(e) => events.push(event(EventKind::StartFailed, &spec.label, None, e.to_string())),
         }
     }
     Ok(running)
@@ -129,17 +131,17 @@ fn stop(bench: &Bench<'_>, running: Vec<Option<Running>>, events: &mut Vec<Event
         let Some(mut running) = running else { continue };
         let label = &bench.specs[member].label;
         if let Some(death) = running.service.death() {
-            events.push(event("died", label, None, death));
+            events.push(event(EventKind::Died, label, None, death));
             continue;
         }
         let printed = running.service.output_bytes();
         if printed > 0 {
             let message =
                 format!("printed {printed} bytes besides its ready line; the contract allows none");
-            events.push(event("printed", label, None, message));
+            events.push(event(EventKind::Printed, label, None, message));
         }
         if let Some(complaint) = running.service.stop().complaint() {
-            events.push(event("bad-end", label, None, complaint));
+            events.push(event(EventKind::BadEnd, label, None, complaint));
         }
     }
 }
@@ -237,7 +239,7 @@ impl Part<'_> {
                     let message =
                         format!("{} connections could not be opened: {why}", condition.connections);
                     self.events.push(event(
-                        "open-failed",
+                        EventKind::OpenFailed,
                         &self.bench.specs[member].label,
                         Some(&condition.name),
                         message,
@@ -299,12 +301,12 @@ impl Part<'_> {
             let message = death.unwrap_or_else(|| {
                 format!("only {alive} of {} connections could be kept open", condition.connections)
             });
-            ("connections-lost", message)
+            (EventKind::ConnectionsLost, message)
         } else if loaded.hanging >= MAX_HANGING_SLICES {
             let seconds = REQUEST_TIMEOUT.as_secs();
             let message =
                 format!("requests took longer than {seconds} s in {MAX_HANGING_SLICES} slices");
-            ("hanging", message)
+            (EventKind::Hanging, message)
         } else {
             return;
         };
@@ -334,11 +336,11 @@ impl Part<'_> {
                 "{} connections had to be opened anew ({} closed by the service)",
                 tally.reconnects, tally.server_closes
             );
-            self.events.push(event("reconnects", label, Some(&condition.name), message));
+            self.events.push(event(EventKind::Reconnects, label, Some(&condition.name), message));
         }
         if tally.surplus > 0 {
             let message = format!("{} times bytes came that nobody had asked for", tally.surplus);
-            self.events.push(event("surplus", label, Some(&condition.name), message));
+            self.events.push(event(EventKind::Surplus, label, Some(&condition.name), message));
         }
         let warm_up = &loaded.warm_up.counts;
         if warm_up.failures() > 0 {
@@ -347,11 +349,11 @@ impl Part<'_> {
                 warm_up.failures(),
                 warm_up.sent
             );
-            self.events.push(event("failures", label, Some(&condition.name), message));
+            self.events.push(event(EventKind::Failures, label, Some(&condition.name), message));
         }
         if counts.failures() > 0 {
             let message = format!("{} of {} requests failed", counts.failures(), counts.sent);
-            self.events.push(event("failures", label, Some(&condition.name), message));
+            self.events.push(event(EventKind::Failures, label, Some(&condition.name), message));
         }
         let latency = Latency::pack(&tally);
         Ok(Cell {
@@ -390,7 +392,7 @@ impl Part<'_> {
                 now.iter().filter(|p| !then.contains(p)).count()
             );
             let label = &self.bench.specs[member].label;
-            self.events.push(event("processes", label, Some(&condition.name), message));
+            self.events.push(event(EventKind::Processes, label, Some(&condition.name), message));
             loaded.slices.cpu_ns.fill(None);
             loaded.slices.spill_ns.fill(None);
         }

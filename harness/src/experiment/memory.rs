@@ -5,7 +5,7 @@ use super::{Bench, REQUEST_TIMEOUT, Stopped, event, timestamp};
 use crate::load::{Load, Tally, Target};
 use crate::plan::MemoryPlan;
 use crate::process::{Service, tree};
-use crate::record::{Event, MEMORY_FAILED, MemoryLoad, MemoryRun};
+use crate::record::{Event, EventKind, MemoryLoad, MemoryRun};
 use crate::scenario::Request;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,12 @@ pub fn run(
     let spec = &bench.specs[plan.member];
     let preset = &bench.plan.preset;
     let failed = |what: String| {
-        Ok(Err(event(MEMORY_FAILED, &spec.label, Some(crate::plan::MEMORY_CONDITION), what)))
+        Ok(Err(event(
+            EventKind::MemoryFailed,
+            &spec.label,
+            Some(crate::plan::MEMORY_CONDITION),
+            what,
+        )))
     };
     let started = timestamp();
     let mut service = match Service::start(spec, bench.harness, bench.guard, bench.interrupt) {

@@ -10,7 +10,7 @@ use crate::host::layout::Layout;
 use crate::host::watch::Watch;
 use crate::plan::Plan;
 use crate::process::{Guard, Interrupt, ServiceSpec};
-use crate::record::Event;
+use crate::record::{Event, EventKind};
 use crate::scenario::Request;
 use std::path::Path;
 use std::sync::Arc;
@@ -83,9 +83,14 @@ impl Bench<'_> {
     }
 }
 
-fn event(kind: &str, member: &str, condition: Option<&str>, message: impl Into<String>) -> Event {
+fn event(
+    kind: EventKind,
+    member: &str,
+    condition: Option<&str>,
+    message: impl Into<String>,
+) -> Event {
     Event {
-        kind: kind.to_owned(),
+        kind,
         member: Some(member.to_owned()),
         condition: condition.map(str::to_owned),
         message: message.into(),

@@ -5,6 +5,7 @@
 //! a POST; it is no HTTP server. Told to, it delays each answer, or stalls once: a server of
 //! known behaviour, to show what a generator makes of it.
 
+use super::timer::Timer;
 use crate::scenario::{Expected, Request};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 /// Body of its answer to a GET.
 pub const GET_BODY: &[u8] = br#"{"id":"1","name":"Ada Lovelace","email":"ada@example.org"}"#;
 const LISTENER: Token = Token(usize::MAX);
+const TIMER: Token = Token(usize::MAX - 1);
 /// Connections that may wait to be accepted; the kernel takes less if its own limit is lower.
 const BACKLOG: i32 = 4096;
 /// How often it looks whether somebody wants it to end.
@@ -63,6 +65,7 @@ pub struct Server {
     connections: HashMap<usize, Connection>,
     next: usize,
     behaviour: Behaviour,
+    timer: Timer,
     /// Answers that wait: since when, on which connection, the request's first byte.
     waiting: VecDeque<(Instant, usize, u8)>,
     first: Option<Instant>,
@@ -82,6 +85,7 @@ impl Server {
     /// When the address cannot be had.
     pub fn bind(address: SocketAddr, behaviour: Behaviour) -> io::Result<Self> {
         let poll = Poll::new()?;
+        let timer = Timer::new(poll.registry(), TIMER)?;
         let mut listener = listen(address)?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         Ok(Self {
@@ -90,6 +94,7 @@ impl Server {
             connections: HashMap::new(),
             next: 0,
             behaviour,
+            timer,
             waiting: VecDeque::new(),
             first: None,
             account: Arc::default(),
@@ -117,17 +122,15 @@ impl Server {
         let mut events = Events::with_capacity(512);
         let mut buffer = vec![0; 64 * 1024];
         while !stop.load(Ordering::Relaxed) {
-            self.answer_due();
-            // One that delays does not sleep: how long it takes to be woken would be in what
-            // the generator sees, and in none of its own figures.
-            let limit = if self.behaviour.delay.is_zero() { LOOK } else { Duration::ZERO };
-            match self.poll.poll(&mut events, Some(limit)) {
+            let limit = self.answer_due().unwrap_or(LOOK);
+            match self.poll.poll(&mut events, Some(limit.min(LOOK))) {
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 other => other?,
             }
             for event in &events {
                 match event.token() {
                     LISTENER => self.accept(),
+                    TIMER => {}
                     Token(index) => self.serve(index, &mut buffer),
                 }
             }
@@ -151,11 +154,14 @@ impl Server {
         }
     }
 
-    /// Sends the delayed answers that are due.
-    fn answer_due(&mut self) {
-        while let Some((since, index, first)) =
-            self.waiting.pop_front_if(|(since, ..)| since.elapsed() >= self.behaviour.delay)
-        {
+    /// Sends the delayed answers that are due; gives how long it may sleep.
+    fn answer_due(&mut self) -> Option<Duration> {
+        while let Some(&(since, index, first)) = self.waiting.front() {
+            let waited = since.elapsed();
+            if waited < self.behaviour.delay {
+                return self.timer.sleep(self.behaviour.delay - waited);
+            }
+            self.waiting.pop_front();
             if let Some(connection) = self.connections.get_mut(&index)
                 && answer(&mut connection.stream, first).is_err()
             {
@@ -165,6 +171,7 @@ impl Server {
             let delay_ns = since.elapsed().as_nanos() as u64;
             self.account.delay_ns.fetch_add(delay_ns, Ordering::Relaxed);
         }
+        None
     }
 
     fn stall(&mut self) {

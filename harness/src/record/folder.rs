@@ -1,9 +1,10 @@
 //! A run's folder: `plan.json`, `journal.jsonl` (one line a finished block or memory run,
 //! on disk before the next begins) and `benchmark.json`, the roll-up.
 
+use super::event::Event;
 use super::file::{self, RunFileError};
 use super::journal::Journal;
-use super::schema::{Benchmark, Block, Event, MemoryRun};
+use super::schema::{Benchmark, Block, MemoryRun};
 use crate::plan::Plan;
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};

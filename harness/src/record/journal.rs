@@ -3,7 +3,7 @@
 use super::file::{self, RunFileError};
 use super::folder::{BENCHMARK, Entry, JOURNAL};
 use super::read::Version;
-use super::{Benchmark, FORCED, Member, Ready, check};
+use super::{Benchmark, EventKind, Member, Ready, check};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -108,7 +108,7 @@ fn add(b: &mut Benchmark, entry: Entry<'_>) -> Result<(), String> {
         }
         Entry::Event(event) => {
             // A run that was resumed on an unfit machine stays stamped, however it goes on.
-            b.run.forced |= event.kind == FORCED;
+            b.run.forced |= event.kind == EventKind::Forced;
             b.events.push(event.into_owned());
         }
     }

@@ -2,6 +2,7 @@
 //! writes run files.
 
 pub mod check;
+mod event;
 mod file;
 pub mod findings;
 pub mod folder;
@@ -16,6 +17,7 @@ mod schema_tests;
 #[cfg(test)]
 mod tests;
 
+pub use event::{Event, EventKind};
 pub use file::RunFileError;
 pub use findings::*;
 pub use folder::{Ready, RunFolder};

@@ -170,7 +170,7 @@ pub fn memory(number: usize) -> MemoryRun {
 }
 
 /// An event about the run.
-pub fn event(kind: &str) -> Event {
+pub fn event(kind: EventKind) -> Event {
     Event::of_run(kind, "a reason")
 }
 
@@ -183,7 +183,7 @@ pub fn entries() -> Vec<Entry<'static>> {
         Entry::Block(Cow::Owned(block(0, 0))),
         Entry::Block(Cow::Owned(block(1, 0))),
         Entry::Recheck(Cow::Owned(block(3, 0))),
-        Entry::Event(Cow::Owned(event(MEMORY_FAILED))),
+        Entry::Event(Cow::Owned(event(EventKind::MemoryFailed))),
         Entry::Memory(Cow::Owned(memory(1))),
     ]
 }

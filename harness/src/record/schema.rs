@@ -2,6 +2,7 @@
 //!
 //! Everything that a report shows can be computed from these fields alone.
 
+use super::event::{Event, EventKind};
 use super::findings::{Decision, Results};
 use super::latency::Latency;
 use crate::host::hiccup::Hiccups;
@@ -15,18 +16,11 @@ use crate::process::tree::Memory;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Kind of the event that stamps a run that was resumed on an unfit machine.
-pub const FORCED: &str = "forced";
 /// Version of the schema that this harness writes.
 pub const SCHEMA: u32 = 1;
 
 /// The condition under which `time-to-ready` appears among the results.
 pub const START_CONDITION: &str = "start";
-
-/// Kind of the event that a memory run without a record leaves.
-pub const MEMORY_FAILED: &str = "memory-failed";
-/// Kinds of events after which something is missing that could have been measured.
-const LEFT_OUT: [&str; 3] = ["build-failed", "unverified", MEMORY_FAILED];
 
 /// More failures than this, and a cell is no measurement of the service doing its work.
 pub const FAILED_SHARE: f64 = 0.01;
@@ -339,21 +333,6 @@ pub struct MemoryRun {
     pub counts: Counts,
 }
 
-/// Something that happened to the machine, a member or the run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Event {
-    /// Short name of what happened: `start-failed`, `died`, `bad-end`, `skipped`…
-    pub kind: String,
-    /// Member concerned.
-    pub member: Option<String>,
-    /// Condition concerned.
-    pub condition: Option<String>,
-    /// For people.
-    pub message: String,
-}
-
 impl Cell {
     /// Whether its figures are those of the service doing its work.
     pub fn is_usable(&self) -> bool {
@@ -366,13 +345,6 @@ impl Block {
     /// The cell of `member` under `condition`, where it took part.
     pub fn cell(&self, condition: &str, member: &str) -> Option<&Cell> {
         self.cells.iter().find(|c| c.condition == condition && c.member == member)
-    }
-}
-
-impl Event {
-    /// About the run as a whole.
-    pub fn of_run(kind: &str, message: impl Into<String>) -> Self {
-        Self { kind: kind.to_owned(), member: None, condition: None, message: message.into() }
     }
 }
 
@@ -391,7 +363,7 @@ impl Benchmark {
 
     /// Memory runs that ended in an event instead of a record.
     pub fn failed_memory_runs(&self) -> usize {
-        self.events.iter().filter(|e| e.kind == MEMORY_FAILED).count()
+        self.events.iter().filter(|e| e.kind == EventKind::MemoryFailed).count()
     }
 
     /// Whether all that was planned was done.
@@ -409,6 +381,6 @@ impl Benchmark {
             c.complete && c.counts.ok > 0 && failures == 0
         };
         self.blocks.iter().any(|b| b.cells.iter().filter(whole).count() < expected)
-            || self.events.iter().any(|e| LEFT_OUT.contains(&e.kind.as_str()))
+            || self.events.iter().any(|e| e.kind.leaves_out())
     }
 }

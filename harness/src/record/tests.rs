@@ -36,7 +36,7 @@ fn a_journal_reads_back_as_it_was_written() {
     assert_eq!(b.blocks, [block(0, 0), block(1, 0)]);
     assert_eq!(b.rechecks, [block(3, 0)]);
     assert_eq!(b.memory, [memory(1)]);
-    assert_eq!(b.events, [event(MEMORY_FAILED)]);
+    assert_eq!(b.events, [event(EventKind::MemoryFailed)]);
     assert_eq!((b.members[0].runtime.as_deref(), b.members[0].workers), (Some("r 1"), Some(1)));
     assert_eq!(b.members[1].runtime, None);
     assert_eq!(read_plan(&run).expect("reads"), plan());
@@ -64,7 +64,7 @@ fn a_journal_cut_anywhere_keeps_its_whole_lines() {
         assert_eq!(found, lines, "cut at {cut}");
         // It goes on with the next line.
         let mut again = RunFolder::reopen(&read).expect("opens");
-        again.append(&Entry::Event(Cow::Owned(event("resumed")))).expect("appends");
+        again.append(&Entry::Event(Cow::Owned(event(EventKind::Resumed)))).expect("appends");
         drop(again);
         let next = journal::read(&run).expect("reads again");
         assert_eq!((next.cut_bytes, next.benchmark.events.len()), (0, b.events.len() + 1));

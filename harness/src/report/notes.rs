@@ -144,5 +144,5 @@ fn invalid(block: &Block) -> String {
 fn event(event: &Event, block: Option<usize>) -> String {
     let block = block.map(|n| format!("block {}", n + 1));
     let place = [block.as_deref(), event.condition.as_deref(), event.member.as_deref()];
-    note(&event.kind, &place.into_iter().flatten().collect::<Vec<_>>(), &event.message)
+    note(&event.kind.to_string(), &place.into_iter().flatten().collect::<Vec<_>>(), &event.message)
 }

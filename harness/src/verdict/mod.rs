@@ -163,7 +163,15 @@ fn interval_verdict(
             true => (Verdict::Small, format!("{outside}, but adjusted {}", p_words(p))),
         };
     }
-    if excludes_one {
+    // One in twenty intervals excludes 1 by chance, and a run has dozens.
+    let by_chance = primary && p_adjusted.unwrap_or(1.0) >= SIGNIFICANT;
+    if excludes_one && by_chance {
+        let reason = "the interval excludes 1, as one among so many comparisons may by chance";
+        (
+            Verdict::Inconclusive,
+            format!("{reason}, adjusted {}", p_words(p_adjusted.unwrap_or(1.0))),
+        )
+    } else if excludes_one {
         (Verdict::Small, "the interval excludes 1 but crosses an edge of the zone".to_owned())
     } else {
         (Verdict::Inconclusive, "the interval holds 1 and reaches beyond the zone".to_owned())

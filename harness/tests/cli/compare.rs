@@ -4,7 +4,7 @@ use crate::support::{
     Implementations, assert_keeps_schema, fixture_manifest, harness, processes_with, root, started,
     text,
 };
-use harness::record::{self, Benchmark, CautionKind};
+use harness::record::{self, Benchmark, CautionKind, EventKind};
 use harness::verdict::Verdict;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -133,7 +133,7 @@ fn what_cannot_be_measured_is_left_out_and_named() {
     assert!(text(&output.stderr).contains("left out: newline"), "{}", text(&output.stderr));
     let benchmark = read(&run);
     assert_eq!(benchmark.members.len(), 3, "the good one and its controls");
-    assert!(benchmark.events.iter().any(|e| e.kind == "unverified"));
+    assert!(benchmark.events.iter().any(|e| e.kind == EventKind::Unverified));
     assert_eq!(benchmark.blocks[0].cells.len(), 3);
 
     // Not asked for by name, it is skipped with its hint, and that is no failure.

@@ -1,7 +1,7 @@
 //! `harness compare --resume`: a run that was killed, interrupted or out of disk goes on, and
 //! one whose harness, services or machine have changed does not.
 use crate::support::{Implementations, harness, root, started, text};
-use harness::record::{self, Benchmark};
+use harness::record::{self, Benchmark, EventKind};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ fn a_killed_run_goes_on_with_the_next_block() {
     assert!(!said.contains("block 1 of 3") && said.contains("block 3 of 3"), "{said}");
     let benchmark = assert_whole(&output, &run, &before[..cut]);
     let event = &benchmark.events[0];
-    assert_eq!(event.kind, "resumed");
+    assert_eq!(event.kind, EventKind::Resumed);
     assert!(event.message.ends_with("after 1 block and 0 memory runs"), "{}", event.message);
     assert!(text(&output.stdout).contains("resumed"), "the table says it");
 

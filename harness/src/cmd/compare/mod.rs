@@ -19,7 +19,7 @@ use crate::manifest::Argv;
 use crate::plan::Plan;
 use crate::process::{ServiceSpec, command};
 use crate::record::folder::Entry;
-use crate::record::{Benchmark, Control, Event, Member, Revision, RunFolder};
+use crate::record::{Benchmark, Control, Event, EventKind, Member, Revision, RunFolder};
 use crate::report::summary::summary;
 use crate::report::table::Format;
 use crate::scenario::Request;
@@ -197,7 +197,7 @@ fn verified(
         };
         prepared.built.retain(|b| b.subject.label() != v.label);
         prepared.missing.push(Event {
-            kind: "unverified".to_owned(),
+            kind: EventKind::Unverified,
             member: Some(v.label),
             condition: None,
             message: format!("left out: {message}"),

@@ -8,7 +8,9 @@ use crate::cmd::{Unsuccessful, Usage, plural, say};
 use crate::experiment;
 use crate::plan::Plan;
 use crate::record::folder::{Entry, read_plan};
-use crate::record::{self as kept, Benchmark, Event, FORCED, Journal, Member, Revision, RunFolder};
+use crate::record::{
+    self as kept, Benchmark, Event, EventKind, Journal, Member, Revision, RunFolder,
+};
 use crate::selection::{self, Rows};
 use serde::Serialize;
 use serde_json::Value;
@@ -126,9 +128,9 @@ impl Past {
             plural(benchmark.blocks.len(), "block"),
             plural(benchmark.memory.len(), "memory run")
         );
-        let mut events = vec![Event::of_run("resumed", message)];
+        let mut events = vec![Event::of_run(EventKind::Resumed, message)];
         if forced && !benchmark.run.forced {
-            events.push(Event::of_run(FORCED, "resumed although the machine was unfit"));
+            events.push(Event::of_run(EventKind::Forced, "resumed although the machine was unfit"));
             benchmark.run.forced = true;
         }
         for event in events {
